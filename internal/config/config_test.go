@@ -170,7 +170,7 @@ func TestPasswordsAreReadFromTheirSourceAndNeverPrint(t *testing.T) {
 }
 
 func FuzzParseNeverPanics(f *testing.F) {
-	f.Add([]byte(fmt.Sprintf(valid, "TZ=")))
+	f.Add(fmt.Appendf(nil, valid, "TZ="))
 	f.Add([]byte("clusters: [{name: [}"))
 	f.Add([]byte("a: &a [*a]"))
 	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = config.Parse("f.yaml", data) })
