@@ -57,6 +57,7 @@ func TestAJournalCutAtAnyByteKeepsEverythingConfirmedBefore(t *testing.T) {
 		if c, ok := confirmed[size+1]; ok {
 			complete = c
 		}
+		os.Remove(path)
 		must(t, os.WriteFile(path, data[:size], 0o600))
 		j, err := journal.Open(path, quick)
 		if err != nil {
@@ -97,12 +98,10 @@ func withoutNotes(c journal.Contents) journal.Contents {
 func TestNoFlippedBitIsBelieved(t *testing.T) {
 	data, confirmed := sample(t)
 	want := withoutNotes(confirmed[len(data)])
-	path := filepath.Join(t.TempDir(), "1.journal")
 	for i := range len(data) * 8 {
 		flipped := append([]byte(nil), data...)
 		flipped[i/8] ^= 1 << (i % 8)
-		must(t, os.WriteFile(path, flipped, 0o600))
-		got, err := journal.Read(path)
+		got, err := journal.ReadBytes(flipped)
 		var corrupt *journal.CorruptError
 		switch {
 		case i/8 == len(data)-1: // the last newline: the record before it is whole
@@ -223,7 +222,7 @@ func failOnce(t *testing.T, operation string, call int) (failed bool) {
 	}}
 	what := fmt.Sprintf("%s, call %d", operation, call)
 	pending := map[journal.Key]string{} // confirmed
-	for range 2 { // opened twice, so that append happens
+	for range 2 {                       // opened twice, so that append happens
 		j, err := journal.Open(path, journal.WithFaults(t, d))
 		if err != nil {
 			if !errors.Is(err, syscall.ENOSPC) {
@@ -296,7 +295,7 @@ func TestNothingIsConfirmedAfterAFailedSync(t *testing.T) {
 			j := mustOpen(t, path, journal.WithFaults(t, d))
 			must(t, j.Intend("run", []journal.Entry{entry(1, "8", "4")}))
 			if operation == "syncdir" {
-				journal.SetRewriteAt(t, j, 1)
+				journal.SetRewriteFrom(t, j, 1)
 			}
 			fail = true
 			for range 2 {

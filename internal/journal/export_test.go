@@ -17,14 +17,23 @@ func WithFaults(t *testing.T, d *FaultyDisk) Option {
 	return withDisk(d)
 }
 
-// SetRewriteAt lowers the size from which a journal is rewritten.
-func SetRewriteAt(t *testing.T, j *Journal, size int64) {
+// SetRewriteFrom lowers the size from which a journal is rewritten.
+func SetRewriteFrom(t *testing.T, j *Journal, size int64) {
 	t.Helper()
-	j.rewriteAt = size
+	j.rewriteFrom = size
 }
 
 // Seal is the line format, for tests that forge lines.
 func Seal(version int, body string) string { return string(seal(version, []byte(body))) }
+
+// ReadBytes is Read of a file with the given bytes.
+func ReadBytes(data []byte) (Contents, error) {
+	r, err := parse("bytes", data)
+	if err != nil {
+		return Contents{}, err
+	}
+	return r.contents("bytes")
+}
 
 func (d *FaultyDisk) check(operation string) error {
 	if d.Fail == nil {

@@ -18,9 +18,9 @@ const (
 	PointAfterRestoreRecord = "after_restore_record" // Close: the ends of some settings are on disk
 )
 
-// rewriteAt is the size from which a journal is rewritten as one snapshot once
-// it has doubled since the last time.
-const rewriteAt = 1 << 20
+// rewriteFrom is the size in bytes from which a journal that has doubled since
+// it was last one snapshot is made one again.
+const rewriteFrom = 1 << 20
 
 // Journal is a journal open for writing by this process alone. Its methods may
 // be called concurrently. Each returns only when what it recorded is on disk;
@@ -33,13 +33,14 @@ type Journal struct {
 	now  func() time.Time
 	hook func(point string)
 
-	mu        sync.Mutex
-	state     *state
-	notes     []string
-	file      file  // nil until the first record
-	size      int64 // of file
-	rewriteAt int64
-	broken    error
+	mu           sync.Mutex
+	state        *state
+	notes        []string
+	file         file  // nil until the first record
+	size         int64 // of file
+	snapshotSize int64 // of file when it was last one snapshot; 0 when not known
+	rewriteFrom  int64
+	broken       error
 }
 
 // Option changes how a Journal is opened.
@@ -83,7 +84,7 @@ func Salvage(path string, opts ...Option) (*Journal, error) {
 }
 
 func open(path string, opts []Option, start func(*Journal, *replayed) error) (*Journal, error) {
-	j := &Journal{path: path, disk: osDisk{}, now: time.Now, hook: func(string) {}, rewriteAt: rewriteAt}
+	j := &Journal{path: path, disk: osDisk{}, now: time.Now, hook: func(string) {}, rewriteFrom: rewriteFrom}
 	for _, o := range opts {
 		o(j)
 	}
@@ -243,7 +244,7 @@ func (j *Journal) write(r record) error {
 	if next.equal(j.state) {
 		return nil
 	}
-	if j.file == nil || len(next.pending) == 0 || j.size > j.rewriteAt {
+	if j.file == nil || len(next.pending) == 0 || j.size > max(j.rewriteFrom, 2*j.snapshotSize) {
 		return j.rewrite(next)
 	}
 	return j.append(r, next)
@@ -301,7 +302,7 @@ func (j *Journal) rewrite(next *state) error {
 	}
 	old := j.file
 	j.state, j.file, j.size = next, f, int64(len(line))
-	j.rewriteAt = max(rewriteAt, 2*j.size)
+	j.snapshotSize = j.size
 	if old != nil {
 		old.Close()
 	}

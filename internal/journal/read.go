@@ -84,6 +84,10 @@ func readFile(path string) (*replayed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}
+	return parse(path, data)
+}
+
+func parse(path string, data []byte) (*replayed, error) {
 	r := &replayed{exists: true, state: newState(), data: data}
 	if err := r.replay(); err != nil {
 		var newer errNewer
