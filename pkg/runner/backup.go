@@ -1,0 +1,183 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/brctl/brctl/pkg/policy"
+)
+
+// backup runs one attempt of the engine and watches the cluster meanwhile.
+func (r *Runner) backup(ctx context.Context, run *Run) error {
+	if err := r.checkLease(ctx); err != nil {
+		return err
+	}
+	run.Attempts++
+	r.note(ctx, run, "attempt", fmt.Sprintf("start attempt %d", run.Attempts), map[string]any{"args": run.Invocation.Args})
+	r.deps.Reached("before_engine_start")
+	attempt, err := r.deps.Engine.Start(ctx, *run.Invocation, func(ref policy.ChildRef) error {
+		return r.childStarted(ctx, run, ref)
+	})
+	if err != nil {
+		return because(policy.ReasonEngine, "start the engine: %w", err)
+	}
+	stopCause := r.watch(ctx, run, attempt)
+	outcome := attempt.Wait()
+	run.Outcome, run.EngineEndedAt = &outcome, r.deps.Now()
+	r.takeOutcome(run, outcome)
+	if stopCause != nil {
+		return stopCause
+	}
+	return outcomeError(outcome)
+}
+
+// childStarted makes the process known to the journal and the record before
+// anything else happens, so that no death of ours can lose it.
+func (r *Runner) childStarted(ctx context.Context, run *Run, ref policy.ChildRef) error {
+	if err := r.deps.Journal.ChildStarted(run.ID, ref); err != nil {
+		return fmt.Errorf("journal process %d: %w", ref.PID, err)
+	}
+	run.Child = &ref
+	if run.EngineStartedAt.IsZero() {
+		run.EngineStartedAt = r.deps.Now()
+	}
+	ctx, cancel := r.detached(ctx, recordTimeout)
+	defer cancel()
+	if err := r.deps.Records.Save(ctx, run); err != nil {
+		return fmt.Errorf("record process %d: %w", ref.PID, err)
+	}
+	r.deps.Reached("engine_started")
+	return nil
+}
+
+func (r *Runner) takeOutcome(run *Run, o policy.Outcome) {
+	if o.BackupTS != 0 {
+		run.BackupTS = o.BackupTS
+	}
+	if o.ServiceID != "" {
+		run.ServiceSafePoint = o.ServiceID
+	}
+	if o.EscapedChild {
+		run.warn("a child of br outlived it and was killed")
+	}
+}
+
+func outcomeError(o policy.Outcome) error {
+	if o.Class == policy.OutcomeSuccess {
+		return nil
+	}
+	reason := policy.ReasonEngine
+	if o.Class == policy.OutcomeTargetInUse {
+		reason = policy.ReasonStorage
+	}
+	text := o.Reason
+	if o.Hint != "" {
+		text += " (" + o.Hint + ")"
+	}
+	return because(reason, "br (%s, exit code %d): %s", o.Class, o.ExitCode, text)
+}
+
+// watch follows the attempt until it is over. It returns why the attempt was
+// stopped, or nil when it ended by itself.
+func (r *Runner) watch(ctx context.Context, run *Run, attempt Attempt) error {
+	monitorCtx, stopMonitor := context.WithCancel(ctx)
+	view := newView(r, run)
+	reports := make(chan report)
+	var wg sync.WaitGroup
+	wg.Go(func() { r.monitor(monitorCtx, view.plan, reports) })
+	defer wg.Wait()
+	defer stopMonitor()
+
+	var stopCause error
+	stop := func(cause error) {
+		if stopCause == nil {
+			stopCause = cause
+			r.note(ctx, run, "stopping", "stop br: "+cause.Error(), nil)
+			attempt.Stop()
+		}
+	}
+	done, lost := ctx.Done(), r.lost()
+	events := attempt.Events()
+	for {
+		select {
+		case event, ok := <-events:
+			if !ok {
+				return stopCause
+			}
+			r.takeEvent(ctx, run, view, event)
+		case rep := <-reports:
+			r.takeReport(ctx, run, view, rep, stop)
+		case <-done:
+			done = nil
+			stop(context.Cause(ctx))
+		case <-lost:
+			lost = nil
+			stop(errLeaseLost)
+		}
+	}
+}
+
+func (r *Runner) takeEvent(ctx context.Context, run *Run, view *view, event policy.AttemptEvent) {
+	switch event.Kind {
+	case policy.AttemptProgress:
+		view.progress(event.Progress)
+		r.deps.Observe(view.status(r.deps.Now()))
+	case policy.AttemptBackupTS:
+		run.BackupTS = event.BackupTS
+		r.keep(ctx, run, "backup_ts", fmt.Sprintf("BackupTS is %s (%s)", event.BackupTS, event.BackupTS.Time().Format(time.RFC3339)))
+		r.deps.Reached("backup_ts_known")
+	case policy.AttemptSafePoint:
+		run.ServiceSafePoint = event.ServiceSafePoint
+		r.keep(ctx, run, "service_safe_point", "br holds GC with service safepoint "+event.ServiceSafePoint)
+	case policy.AttemptRound:
+		r.note(ctx, run, "round", fmt.Sprintf("round %d, %d ranges to go", event.Round, event.IncompleteRanges), nil)
+	case policy.AttemptDiagnostic:
+		r.note(ctx, run, "diagnostic", event.Message, nil)
+	}
+}
+
+// keep notes something that must be known after a crash: it saves the run too.
+func (r *Runner) keep(ctx context.Context, run *Run, kind, message string) {
+	r.note(ctx, run, kind, message, nil)
+	saveCtx, cancel := r.detached(ctx, recordTimeout)
+	defer cancel()
+	if err := r.deps.Records.Save(saveCtx, run); err != nil {
+		run.warn("record " + kind + ": " + err.Error())
+	}
+}
+
+// takeReport acts on one look at the cluster.
+func (r *Runner) takeReport(ctx context.Context, run *Run, view *view, rep report, stop func(error)) {
+	view.report(rep)
+	if rep.safePointsKnown && run.BackupTS != 0 && rep.safePoints.GC >= run.BackupTS && plausibleGC(rep.safePoints.GC, r.deps.Now()) {
+		stop(fmt.Errorf("%w: gc_safe_point %s, backup_ts %s", errBackupLost, rep.safePoints.GC, run.BackupTS))
+		return
+	}
+	if again := view.toSetAgain(*run.Plan, rep.stores); len(again) > 0 && ctx.Err() == nil {
+		r.setAgain(ctx, run, view, rep.stores, again)
+	}
+	r.deps.Observe(view.status(r.deps.Now()))
+}
+
+// plausibleGC distrusts a safepoint later than now: PD has been seen to print
+// such values, and no GC can have got there.
+func plausibleGC(gc policy.TS, now time.Time) bool { return gc.Time().Before(now.Add(time.Minute)) }
+
+// setAgain gives the planned settings to TiKVs that joined or restarted.
+func (r *Runner) setAgain(ctx context.Context, run *Run, view *view, stores []policy.Store, again []policy.Setting) {
+	r.note(ctx, run, "set_again", fmt.Sprintf("set %d settings of TiKVs that joined or restarted", len(again)), nil)
+	err := r.applySettings(ctx, run, again)
+	var step *stepError
+	if errors.As(err, &step) && step.Reason == policy.ReasonSettings {
+		r.note(ctx, run, "set_again_failed", err.Error(), nil)
+		return // tried again at the next look
+	}
+	if err != nil {
+		run.warn(err.Error())
+		return
+	}
+	view.settled(stores)
+}

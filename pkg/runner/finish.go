@@ -1,0 +1,173 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/brctl/brctl/pkg/policy"
+)
+
+// verify believes in a backup only when the engine said success, its summary
+// says so too, and the backup can be read back with data in it.
+func (r *Runner) verify(ctx context.Context, run *Run) error {
+	if run.Outcome == nil || run.Outcome.Class != policy.OutcomeSuccess {
+		return because(policy.ReasonEngine, "the engine reported no success")
+	}
+	artifact, err := r.deps.Engine.Confirm(ctx, run.StorageURL)
+	empty := errors.Is(err, ErrEmptyBackup)
+	switch {
+	case empty && r.req.AllowEmpty:
+		run.warn("the backup holds no data (allow_empty)")
+	case empty:
+		return because(policy.ReasonArtifact, "%w; set allow_empty if that is meant", err)
+	case err != nil:
+		return because(policy.ReasonArtifact, "read the backup back: %w", err)
+	}
+	run.Artifact = &artifact
+	summary := run.Outcome.Summary
+	if summary != nil && summary.BackupTS != 0 && artifact.BackupTS != summary.BackupTS {
+		return because(policy.ReasonArtifact, "backupmeta has backup_ts %s, br said %s", artifact.BackupTS, summary.BackupTS)
+	}
+	if artifact.ClusterID != 0 && run.ClusterID != 0 && artifact.ClusterID != run.ClusterID {
+		return because(policy.ReasonArtifact, "backupmeta is of cluster %d, this is %d", artifact.ClusterID, run.ClusterID)
+	}
+	run.BackupTS = artifact.BackupTS
+	r.warnUnseenStores(run, artifact)
+	run.conclude(policy.RunSucceeded, "", "")
+	return nil
+}
+
+// warnUnseenStores tells of stores whose files are not where backupmeta is:
+// the sign of a local directory that is not one shared mount.
+func (r *Runner) warnUnseenStores(run *Run, artifact policy.Artifact) {
+	if len(artifact.Stores) == 0 {
+		return
+	}
+	seen := make(map[uint64]bool, len(artifact.Stores))
+	for _, id := range artifact.Stores {
+		seen[id] = true
+	}
+	var missing []string
+	for _, s := range r.cluster.BackupStores() {
+		if s.LeaderCount > 0 && !seen[s.ID] {
+			missing = append(missing, fmt.Sprintf("%d (%s)", s.ID, s.Address))
+		}
+	}
+	if len(missing) > 0 {
+		run.warn("no files of stores " + strings.Join(missing, ", ") + " are visible here, although they lead regions: is the directory one shared mount?")
+	}
+}
+
+// end makes certain that nothing of the engine is left before settings go
+// back.
+func (r *Runner) end(ctx context.Context, run *Run) error {
+	if run.Child == nil {
+		return nil
+	}
+	if err := r.deps.Engine.Recover(ctx, *run.Child); err != nil {
+		return fmt.Errorf("end the backup process %d: %w", run.Child.PID, err)
+	}
+	if err := r.deps.Journal.ChildGone(*run.Child); err != nil {
+		return fmt.Errorf("journal the end of process %d: %w", run.Child.PID, err)
+	}
+	run.Child = nil
+	return nil
+}
+
+// restore puts every setting back. Settings are left changed while the engine
+// may still run: with the old, higher thread count it would hurt more.
+func (r *Runner) restore(ctx context.Context, run *Run) error {
+	if run.Child != nil {
+		return fmt.Errorf("settings are not restored while process %d may live; run: brctl settings restore", run.Child.PID)
+	}
+	r.deps.Reached("before_restore")
+	results, err := r.deps.Journal.Restore(ctx)
+	takeRestores(run, results)
+	if err != nil {
+		return fmt.Errorf("restore settings: %w; what is pending is kept in the journal: brctl settings restore", err)
+	}
+	if len(results) > 0 {
+		r.note(ctx, run, "settings_restored", fmt.Sprintf("%d settings put back", len(results)), nil)
+	}
+	return nil
+}
+
+func takeRestores(run *Run, results []Restore) {
+	byKey := make(map[policy.SettingKey]Restore, len(results))
+	for _, res := range results {
+		byKey[res.SettingKey] = res
+	}
+	for i, c := range run.Settings {
+		res, ok := byKey[c.SettingKey]
+		if !ok {
+			continue
+		}
+		run.Settings[i].Old, run.Settings[i].Restored = res.Old, res.State
+		switch res.State {
+		case RestorePending:
+			run.warn(fmt.Sprintf("%s is still %s, was %s: %s", res.SettingKey, c.Set, res.Old, res.Message))
+		case RestoreForeign:
+			run.warn(fmt.Sprintf("%s was changed by someone else meanwhile and is left alone: %s", res.SettingKey, res.Message))
+		case Restored, RestoreGone, RestoreUntouched:
+		}
+	}
+}
+
+// record gives the run its final status and hands the lease back.
+func (r *Runner) record(ctx context.Context, run *Run) error {
+	if run.Verdict == "" {
+		run.conclude(policy.RunFailed, policy.ReasonInternal, "the run ended without a verdict")
+	}
+	if r.leftSafePoint(run) {
+		run.warn(fmt.Sprintf("br keeps service safepoint %s for a retry: it holds GC back for up to 72 minutes", run.ServiceSafePoint))
+	}
+	run.Status = run.Verdict
+	if run.EndedAt.IsZero() {
+		run.EndedAt = r.deps.Now()
+	}
+	r.deps.Reached("before_record")
+	err := r.deps.Records.Save(ctx, run)
+	if err == nil {
+		err = r.event(ctx, run, "ended", string(run.Status), map[string]any{"reason": run.Reason, "message": run.Message})
+	}
+	r.deps.Reached("after_record")
+	r.observe(run, Status{})
+	return errors.Join(err, r.releaseLease(ctx))
+}
+
+func (r *Runner) leftSafePoint(run *Run) bool {
+	return run.ServiceSafePoint != "" && run.Verdict != policy.RunSucceeded
+}
+
+func (r *Runner) releaseLease(ctx context.Context) error {
+	if r.lease == nil {
+		return nil
+	}
+	if err := r.lease.Release(ctx); err != nil {
+		return fmt.Errorf("release the cluster's lease: %w", err)
+	}
+	r.lease = nil
+	return nil
+}
+
+// lost is closed when the lease is lost; it never is without a lease.
+func (r *Runner) lost() <-chan struct{} {
+	if r.lease == nil {
+		return nil
+	}
+	return r.lease.Lost()
+}
+
+// checkLease asks whether the cluster is still ours, before a step that
+// changes it.
+func (r *Runner) checkLease(ctx context.Context) error {
+	if r.lease == nil {
+		return nil
+	}
+	if err := r.lease.Check(ctx); err != nil {
+		return fmt.Errorf("%w: %w", errLeaseLost, err)
+	}
+	return nil
+}

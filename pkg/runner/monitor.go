@@ -1,0 +1,83 @@
+package runner
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/brctl/brctl/pkg/policy"
+)
+
+// report is one look at the cluster while the engine works. What could not be
+// read is absent.
+type report struct {
+	at              time.Time
+	stores          []policy.Store // nil: PD did not answer
+	gauges          map[uint64]Gauge
+	safePoints      policy.SafePoints
+	safePointsKnown bool
+}
+
+// monitor looks at the cluster again and again until ctx ends. One look that
+// fails is no news: PD changes leaders, ports restart.
+func (r *Runner) monitor(ctx context.Context, plan policy.Plan, out chan<- report) {
+	ticker := time.NewTicker(r.req.MonitorEvery)
+	defer ticker.Stop()
+	for {
+		rep := r.look(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case out <- rep:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (r *Runner) look(ctx context.Context) report {
+	rep := report{at: r.deps.Now()}
+	stores, err := r.deps.Topology.Stores(ctx)
+	if err == nil {
+		rep.stores = stores
+	}
+	if sp, err := r.deps.SafePoints.SafePoints(ctx); err == nil {
+		rep.safePoints, rep.safePointsKnown = sp, true
+	}
+	watched := policy.Cluster{Stores: rep.stores}.BackupStores()
+	if len(watched) == 0 {
+		watched = r.cluster.BackupStores()
+	}
+	rep.gauges = r.gauges(ctx, watched)
+	return rep
+}
+
+// maxScrapes bounds how many status ports are read at a time.
+const maxScrapes = 32
+
+// gauges reads all stores side by side. A store that cannot be read is absent.
+func (r *Runner) gauges(ctx context.Context, stores []policy.Store) map[uint64]Gauge {
+	out := make(map[uint64]Gauge, len(stores))
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, maxScrapes)
+	for _, s := range stores {
+		if s.StatusAddress == "" {
+			continue
+		}
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if g, err := r.deps.Gauges.Gauge(ctx, s); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				out[s.ID] = g
+			}
+		})
+	}
+	wg.Wait()
+	return out
+}

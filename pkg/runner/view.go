@@ -1,0 +1,120 @@
+package runner
+
+import (
+	"slices"
+	"time"
+
+	"github.com/brctl/brctl/pkg/policy"
+)
+
+// etaFrom is the progress from which a remaining time is shown: before, it
+// jumps more than it tells.
+const etaFrom = 0.05
+
+// view turns events and reports of one attempt into what people see, and
+// remembers which stores have the planned settings.
+type view struct {
+	run   *Run
+	plan  policy.Plan
+	cores map[string]float64 // by host
+
+	last      policy.Progress
+	startedAt time.Time
+	seen      map[uint64]time.Time // store id → start time when its settings were last known good
+	before    report
+	now       report
+}
+
+func newView(r *Runner, run *Run) *view {
+	v := &view{run: run, plan: *run.Plan, startedAt: r.deps.Now(), cores: map[string]float64{}, seen: map[uint64]time.Time{}}
+	for _, h := range r.cluster.Hosts {
+		v.cores[h.Name] = h.Cores
+	}
+	v.settled(r.cluster.Stores)
+	return v
+}
+
+// settled remembers that stores have the planned settings now.
+func (v *view) settled(stores []policy.Store) {
+	for _, s := range stores {
+		if s.BackedUp() {
+			v.seen[s.ID] = s.StartedAt
+		}
+	}
+}
+
+func (v *view) progress(p policy.Progress) { v.last = p }
+
+// report keeps the last two looks; CPU needs both.
+func (v *view) report(rep report) {
+	v.before, v.now = v.now, rep
+}
+
+// toSetAgain returns the planned settings of stores that joined, or that
+// started anew, since their settings were last known good.
+func (v *view) toSetAgain(plan policy.Plan, stores []policy.Store) []policy.Setting {
+	var again []policy.Setting
+	for _, s := range stores {
+		if !s.BackedUp() || s.Silent {
+			continue
+		}
+		if started, known := v.seen[s.ID]; known && started.Equal(s.StartedAt) {
+			continue
+		}
+		again = append(again, policy.SettingsFor(plan, s)...)
+	}
+	return again
+}
+
+func (v *view) status(now time.Time) Status {
+	s := Status{Run: *v.run, Progress: v.last, Hosts: v.hosts()}
+	if v.run.BackupTS != 0 {
+		s.GCHold = max(0, now.Sub(v.run.BackupTS.Time()))
+	}
+	elapsed := now.Sub(v.startedAt)
+	if v.last.Ratio > 0 && elapsed > 0 {
+		s.Rate = v.plan.Forecast.RateMBPerS * v.plan.Forecast.Duration.Seconds() * v.last.Ratio / elapsed.Seconds()
+	}
+	if v.last.Ratio >= etaFrom && v.last.Ratio < 1 {
+		s.ETA = time.Duration(float64(elapsed) * (1 - v.last.Ratio) / v.last.Ratio)
+	}
+	return s
+}
+
+// hosts adds up the stores of each host.
+func (v *view) hosts() []HostStatus {
+	byHost := map[string]*HostStatus{}
+	seconds := v.now.at.Sub(v.before.at).Seconds()
+	for _, s := range v.now.stores {
+		if !s.BackedUp() {
+			continue
+		}
+		h := byHost[s.Host]
+		if h == nil {
+			h = &HostStatus{Host: s.Host, Cores: v.cores[s.Host]}
+			byHost[s.Host] = h
+		}
+		g, ok := v.now.gauges[s.ID]
+		if !ok {
+			continue
+		}
+		if g.SoftLimitKnown {
+			h.Threads, h.Known = h.Threads+g.SoftLimit, true
+		}
+		if was, ok := v.before.gauges[s.ID]; ok && seconds > 0 && was.StartedAt.Equal(g.StartedAt) {
+			h.BackupCPU += max(0, g.BackupCPU-was.BackupCPU) / seconds
+			h.TotalCPU += max(0, g.ProcessCPU-was.ProcessCPU) / seconds
+		}
+	}
+	out := make([]HostStatus, 0, len(byHost))
+	for _, h := range byHost {
+		out = append(out, *h)
+	}
+	slices.SortFunc(out, func(a, b HostStatus) int {
+		if a.Host < b.Host {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
