@@ -87,7 +87,7 @@ func (r *Runner) watch(ctx context.Context, run *Run, attempt Attempt) error {
 	view := newView(r, run)
 	reports := make(chan report)
 	var wg sync.WaitGroup
-	wg.Go(func() { r.monitor(monitorCtx, view.plan, reports) })
+	wg.Go(func() { r.monitor(monitorCtx, reports) })
 	defer wg.Wait()
 	defer stopMonitor()
 

@@ -20,7 +20,7 @@ type report struct {
 
 // monitor looks at the cluster again and again until ctx ends. One look that
 // fails is no news: PD changes leaders, ports restart.
-func (r *Runner) monitor(ctx context.Context, plan policy.Plan, out chan<- report) {
+func (r *Runner) monitor(ctx context.Context, out chan<- report) {
 	ticker := time.NewTicker(r.req.MonitorEvery)
 	defer ticker.Stop()
 	for {

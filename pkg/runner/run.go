@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"slices"
 	"time"
 
 	"github.com/brctl/brctl/pkg/policy"
@@ -103,12 +104,9 @@ func (r *Run) Duration() time.Duration {
 }
 
 func (r *Run) warn(text string) {
-	for _, w := range r.Warnings {
-		if w == text {
-			return
-		}
+	if !slices.Contains(r.Warnings, text) {
+		r.Warnings = append(r.Warnings, text)
 	}
-	r.Warnings = append(r.Warnings, text)
 }
 
 // conclude sets the verdict once; what is found wrong later, while cleaning
