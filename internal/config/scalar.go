@@ -2,10 +2,11 @@ package config
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/brctl/brctl/pkg/policy"
 )
 
 // Duration is a time span written as Go and Prometheus do: "90m", "1h30m", "7d".
@@ -45,22 +46,11 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 // Ratio is a share, written as "80%" or 0.8.
 type Ratio float64
 
-// UnmarshalText parses r. It refuses negative shares, and shares above 1 that
-// are not written in percent: 80 almost always meant 80%.
+// UnmarshalText parses r as policy.ParseRatio does.
 func (r *Ratio) UnmarshalText(text []byte) error {
-	s := string(text)
-	number, percent := strings.CutSuffix(s, "%")
-	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if err != nil || !(v >= 0) || math.IsInf(v, 0) { // NaN fails every comparison
-		return fmt.Errorf("got %q, want a share such as 80%% or 0.8", s)
-	}
-	if percent {
-		v /= 100
-	} else if v > 1 {
-		return fmt.Errorf("got %q, want a share of at most 1; write %s%% for percent", s, s)
-	}
+	v, err := policy.ParseRatio(string(text))
 	*r = Ratio(v)
-	return nil
+	return err
 }
 
 // MarshalText writes r in percent.
