@@ -1,0 +1,164 @@
+package bed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	unistore "github.com/pingcap/tidb/pkg/store/mockstore/unistore/pd"
+	pd "github.com/tikv/pd/client"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/brctl/brctl/lab/internal/child"
+	"github.com/brctl/brctl/lab/internal/shape"
+)
+
+// pdConfig keeps PD from moving anything: regions stay where the stand-ins put them.
+const pdConfig = `[schedule]
+leader-schedule-limit = 0
+region-schedule-limit = 0
+replica-schedule-limit = 0
+merge-schedule-limit = 0
+hot-region-schedule-limit = 0
+`
+
+func (b *Bed) startPD(ctx context.Context, _ *errgroup.Group) error {
+	if err := os.WriteFile(b.path("pd.toml"), []byte(pdConfig), 0o644); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	if err := b.layoutPD(); err != nil {
+		return err
+	}
+	for _, m := range b.members {
+		if err := m.Start(); err != nil {
+			return err
+		}
+	}
+	if err := b.awaitPD(ctx); err != nil {
+		return err
+	}
+	return b.configurePD(ctx)
+}
+
+// layoutPD gives every member its addresses and its command line.
+func (b *Bed) layoutPD() error {
+	var peers, clients, initial []string
+	for i := range b.opts.Shape.PD {
+		client, err := b.ports.Address(fmt.Sprintf("pd-%d-client", i+1), shape.HostName(0))
+		if err != nil {
+			return err
+		}
+		peer, err := b.ports.Address(fmt.Sprintf("pd-%d-peer", i+1), shape.HostName(0))
+		if err != nil {
+			return err
+		}
+		clients, peers = append(clients, "http://"+client), append(peers, "http://"+peer)
+		initial = append(initial, fmt.Sprintf("pd-%d=http://%s", i+1, peer))
+	}
+	for i := range clients {
+		name := fmt.Sprintf("pd-%d", i+1)
+		b.members = append(b.members, child.New(child.Spec{
+			Name: name, Path: b.opts.Bin + "/pd-server",
+			Args: []string{
+				"--name", name, "--data-dir", b.path(name), "--config", b.path("pd.toml"),
+				"--client-urls", clients[i], "--peer-urls", peers[i],
+				"--initial-cluster", strings.Join(initial, ","), "--log-file", b.path("log", name+".log"),
+			},
+			// PD's embedded etcd registers routes that newer Go versions refuse.
+			Env:     []string{"GODEBUG=httpmuxgo121=1"},
+			LogFile: b.path("log", name+".out"),
+		}))
+	}
+	b.info.PDEndpoints = clients
+	return b.ports.Save()
+}
+
+// awaitPD waits for a leader and connects to it.
+func (b *Bed) awaitPD(ctx context.Context) error {
+	err := poll(ctx, time.Minute, func() error {
+		if ended, err := b.members[0].Exited(); ended {
+			return fmt.Errorf("%w: pd-1 ended (%v), see log/pd-1.out", errGiveUp, err)
+		}
+		var leader struct {
+			Name string `json:"name"`
+		}
+		if err := b.pdGet(ctx, "/pd/api/v1/leader", &leader); err != nil {
+			return err
+		}
+		if leader.Name == "" {
+			return fmt.Errorf("no leader yet")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if b.client, err = unistore.NewClient(b.info.PDEndpoints, "stand-in"); err != nil {
+		return fmt.Errorf("connect to PD: %w", err)
+	}
+	if b.pd, err = pd.NewClientWithContext(ctx, b.info.PDEndpoints, pd.SecurityOption{}); err != nil {
+		return fmt.Errorf("connect to PD: %w", err)
+	}
+	b.info.ClusterID = b.client.GetClusterID(ctx)
+	return nil
+}
+
+// configurePD repeats the limits by the API, because PD prefers what it has stored to its file.
+func (b *Bed) configurePD(ctx context.Context) error {
+	return poll(ctx, time.Minute, func() error {
+		return b.pdPost(ctx, "/pd/api/v1/config", map[string]any{
+			"max-replicas": b.opts.Shape.Replicas, "leader-schedule-limit": 0, "region-schedule-limit": 0,
+			"replica-schedule-limit": 0, "merge-schedule-limit": 0, "hot-region-schedule-limit": 0,
+		})
+	})
+}
+
+func (b *Bed) pdGet(ctx context.Context, path string, into any) error {
+	return b.pdCall(ctx, http.MethodGet, path, nil, into)
+}
+
+func (b *Bed) pdPost(ctx context.Context, path string, body any) error {
+	return b.pdCall(ctx, http.MethodPost, path, body, nil)
+}
+
+func (b *Bed) pdCall(ctx context.Context, method, path string, body, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var payload io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return fmt.Errorf("encode PD request: %w", err)
+		}
+		payload = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, b.info.PDEndpoints[0]+path, payload)
+	if err != nil {
+		return fmt.Errorf("ask PD for %s: %w", path, err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask PD for %s: %w", path, err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Errorf("ask PD for %s: %w", path, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("ask PD for %s: %s: %s", path, resp.Status, bytes.TrimSpace(data))
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("parse PD's answer to %s: %w", path, err)
+	}
+	return nil
+}
