@@ -113,6 +113,9 @@ type Artifact struct {
 	Ranges         int      `json:"ranges"`     // data files listed, all index levels
 	Schemas        int      `json:"schemas"`
 	Stores         []uint64 `json:"stores,omitempty"` // store ids whose files are visible here
+	// MissingStores are those of which fewer data files are visible here than the
+	// metadata lists: with local:// a sign that not every host shares the mount.
+	MissingStores []uint64 `json:"missing_stores,omitempty"`
 }
 
 // ServiceSafePoint is one service's hold on GC, as PD lists it.
