@@ -1,20 +1,16 @@
 package policy
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "fmt"
 
 // reasons explains every value of a plan, in the order in which a person reads
 // it. The item names are the JSON names of the values.
-func (p *planner) reasons(plan Plan) []Reason {
+func (p *planner) reasons(plan Plan, c candidate) []Reason {
 	f := plan.Forecast
 	return []Reason{
-		{"tier", fmt.Sprintf("%s in all replicas: tier %s (%s)", FormatBytes(p.in.Cluster.UsedBytes()), p.tier.name, p.tier.bounds)},
+		{"tier", fmt.Sprintf("%s in all replicas: tier %s (%s)", FormatBytes(p.topo.usedBytes), p.tier.name, p.tier.bounds)},
 		{"num_threads", p.whyThreads(plan)},
 		{"concurrency", p.whyConcurrency(plan)},
-		{"batch_size", p.whySetting(plan.BatchSize > 0, p.opt.BatchSize != nil, fmt.Sprintf("a worker gives its permit back after %d region(s), so that a cut bites sooner", plan.BatchSize))},
+		{"batch_size", p.whySetting(plan.BatchSize > 0, p.opt.BatchSize != nil, fmt.Sprintf("a worker gives its permit back after a batch of %d, so the smaller the sooner a cut bites", plan.BatchSize))},
 		{"refresh_interval", p.whySetting(plan.RefreshInterval > 0, p.opt.RefreshInterval != nil, fmt.Sprintf("TiKV looks at num-threads every %s", plan.RefreshInterval))},
 		{"compression", p.whyCompression(plan)},
 		{"compression_level", p.whyLevel(plan)},
@@ -26,7 +22,7 @@ func (p *planner) reasons(plan Plan) []Reason {
 		{"host_cpu_ratio", whyHostCPU(f)},
 		{"gc_hold", "the GC safepoint cannot pass BackupTS while br runs, so it is held for about the duration"},
 		{"control_lag", p.whyLag(plan)},
-		{"qps_drop", f.QPSDrop.Source},
+		{"qps_drop", f.QPSDrop.Source + manualOpinion(c.prediction)},
 		{"p95_rise", f.P95Rise.Source},
 	}
 }
@@ -160,8 +156,25 @@ func (p *planner) whyLag(plan Plan) string {
 	if batch != plan.BatchSize || refresh != plan.RefreshInterval {
 		source = " (TiKV's defaults where nothing is set)"
 	}
-	return fmt.Sprintf("at most %s to the next tick, then %d streams x %d regions x %s at %s%s; TiKV %s: the thread pool %s",
-		refresh, plan.Concurrency, batch, FormatBytes(p.regionBytes()), formatRate(p.opt.RatePerThread), source, p.kv.Version, poolRuleText(p.kv.Pool))
+	return fmt.Sprintf("at most %s to the next tick, then concurrency %d x batch %d x %s at %s%s; TiKV %s: the thread pool %s",
+		refresh, plan.Concurrency, batch, FormatBytes(p.regionBytes()), formatRate(p.threadRate(plan.NumThreads)), source, p.kv.Version, poolRuleText(p.kv.Pool))
+}
+
+// manualOpinion is the manual's estimate of the QPS drop, beside ours.
+func manualOpinion(pr prediction) string {
+	if pr.busiestHost == "" {
+		return ""
+	}
+	text := fmt.Sprintf("; second opinion: PingCAP's manual, at a total CPU of up to %s on host %s, expects ",
+		FormatRatio(pr.totalCPU), pr.busiestHost)
+	r, ok := ManualImpact(pr.totalCPU)
+	switch {
+	case !ok:
+		return text + "more than 20%, without a figure"
+	case r.High == 0:
+		return text + "almost none"
+	}
+	return text + "at most about " + FormatRatio(r.High)
 }
 
 func poolRuleText(r PoolRule) string {
@@ -169,133 +182,4 @@ func poolRuleText(r PoolRule) string {
 		return "is rebuilt by each request, so raising above the value at the request's time waits for the next one"
 	}
 	return "ignores shrinks of ten threads or fewer, so only the soft limit bounds what runs"
-}
-
-// namedAtMost is how many stores or hosts a warning names.
-const namedAtMost = 5
-
-func nameSome(names []string) string {
-	if len(names) <= namedAtMost {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:namedAtMost], ", "), len(names)-namedAtMost)
-}
-
-// warnings lists what a person should know before trusting the plan.
-func (p *planner) warnings(plan Plan, c candidate) []string {
-	out := slices.Clone(p.in.Cluster.Warnings)
-	out = append(out, p.versionWarnings()...)
-	out = append(out, p.topologyWarnings(plan)...)
-	out = append(out, p.optionWarnings(plan)...)
-	out = append(out, p.cpuWarnings(c)...)
-	if out == nil {
-		return []string{}
-	}
-	return out
-}
-
-func (p *planner) versionWarnings() []string {
-	var out []string
-	if _, w := CapabilityFor(p.in.brVersion()); w != "" {
-		out = append(out, "br: "+w)
-	}
-	if _, w := CapabilityFor(p.in.Cluster.Version); w != "" {
-		out = append(out, "TiKV: "+w)
-	}
-	var versions []string
-	for _, s := range p.in.Cluster.Stores {
-		if s.Version != "" && !s.TiFlash && s.State != StoreTombstone {
-			versions = append(versions, s.Version)
-		}
-	}
-	if err := CheckCompatible(p.in.BRVersion, versions); err != nil {
-		out = append(out, strings.ReplaceAll(err.Error(), "\n", "; "))
-	}
-	return out
-}
-
-func (p *planner) topologyWarnings(plan Plan) []string {
-	var out []string
-	warn := func(names []string, text string) {
-		if len(names) > 0 {
-			out = append(out, fmt.Sprintf(text, nameSome(names)))
-		}
-	}
-	c := p.in.Cluster
-	var silent, clamped, unknown, noCores, assumed []string
-	for _, s := range c.BackupStores() {
-		if s.Silent {
-			silent = append(silent, s.Address)
-		}
-	}
-	for _, s := range p.model.stores {
-		switch {
-		case s.maxThreads == 0:
-			unknown = append(unknown, s.address)
-		case s.threads(plan.NumThreads) != plan.NumThreads:
-			clamped = append(clamped, fmt.Sprintf("%s to %d", s.address, s.threads(plan.NumThreads)))
-		}
-	}
-	for _, h := range p.model.hosts {
-		if h.cores == 0 {
-			noCores = append(noCores, h.name)
-		}
-		if p.opt.BaseLoad == nil && !p.baseKnown(h.name) {
-			assumed = append(assumed, fmt.Sprintf("%s at %s", h.name, FormatRatio(h.base)))
-		}
-	}
-	warn(silent, "no heartbeat from %s: nothing is set there and its regions are led elsewhere; one TiKV that is down has made br 15 times slower (pingcap/tidb#42973)")
-	warn(clamped, "num-threads lowered to the instance's cores: %s")
-	warn(unknown, "cores unknown, so TiKV may use another num-threads than asked; read back what it uses: %s")
-	warn(noCores, "cores of the host unknown, so its CPU share is not forecast: %s")
-	warn(assumed, "base load assumed, not measured: %s")
-	if c.Replicas == 0 {
-		out = append(out, fmt.Sprintf("number of replicas unknown: %d assumed", defaultReplicas))
-	}
-	if c.UsedBytes() == 0 {
-		out = append(out, "no store reports used bytes: the forecast is empty")
-	}
-	return out
-}
-
-func (p *planner) baseKnown(host string) bool {
-	return slices.ContainsFunc(p.in.Cluster.Hosts, func(h Host) bool { return h.Name == host && h.BaseKnown })
-}
-
-func (p *planner) optionWarnings(plan Plan) []string {
-	var out []string
-	warn := func(when bool, format string, args ...any) {
-		if when {
-			out = append(out, fmt.Sprintf(format, args...))
-		}
-	}
-	level := p.opt.CompressionLevel
-	warn(plan.NumThreads > maxUsualThreads, "num-threads %d is above %d, the most that was measured", plan.NumThreads, maxUsualThreads)
-	warn(plan.Concurrency > maxConcurrency, "br lowers concurrency %d to %d by itself", plan.Concurrency, maxConcurrency)
-	warn(level != nil && plan.Compression != CodecZstd, "compression_level is not sent: it has no effect on %s", plan.Compression)
-	warn(level != nil && plan.Compression == CodecZstd && *level == 0, "compression_level 0 is not sent: it means the codec's default")
-	warn(p.rateLimited(), "ratelimit is per TiKV, not per cluster; it forces concurrency 1 and has no further effect above 64 MB/s")
-	warn(p.rateLimited() && p.opt.Concurrency != nil && *p.opt.Concurrency != 1, "the given concurrency is not used: ratelimit forces 1")
-	warn(plan.Checksum, "checksum raised one TiKV's CPU by up to 1200%% in the 2024 BR v6.5.3 measurements; num-threads does not bound it, readpool.unified.max-thread-count does")
-	warn(p.opt.Medium == MediumNVMe, "NAS or S3 is recommended as the medium: NVMe costs about 3 points of QPS more")
-	return out
-}
-
-// cpuWarnings puts the manual's opinion, by total CPU, beside ours.
-func (p *planner) cpuWarnings(c candidate) []string {
-	total := c.prediction.totalCPU
-	if c.prediction.busiestHost == "" {
-		return nil
-	}
-	if total > 1 {
-		return []string{fmt.Sprintf("host %s would need %s of its CPU, business included: everything on it slows down", c.prediction.busiestHost, FormatRatio(total))}
-	}
-	second, ok := ManualImpact(total)
-	switch {
-	case !ok:
-		return []string{fmt.Sprintf("total CPU of host %s may reach %s; PingCAP's manual gives no estimate above 80%%", c.prediction.busiestHost, FormatRatio(total))}
-	case second.High > 0:
-		return []string{fmt.Sprintf("total CPU of host %s may reach %s, for which PingCAP's manual expects a QPS drop of at most about %s", c.prediction.busiestHost, FormatRatio(total), FormatRatio(second.High))}
-	}
-	return nil
 }

@@ -12,10 +12,15 @@ func (p *planner) forecast(c candidate) Forecast {
 	return Forecast{
 		RateMBPerS: pr.rateMBPerS, Duration: pr.duration, SlowestStore: pr.slowest,
 		HostCPURatio: pr.hostShare, WorstHost: pr.worstHost, GCHold: pr.duration,
-		ControlLag: ExpectedLag(c.concurrency, batch, refresh, p.regionBytes(), p.opt.RatePerThread),
+		ControlLag: ExpectedLag(c.concurrency, batch, refresh, p.regionBytes(), p.threadRate(c.threads)),
 		QPSDrop:    p.impactRange(pr.impact.qps, pr.qpsHost, c.codec == CodecZstd),
 		P95Rise:    p.impactRange(pr.impact.p95, pr.p95Host, false),
 	}
+}
+
+// threadRate is what one thread writes, in MB/s: k, or its part of the ratelimit.
+func (p *planner) threadRate(threads int) float64 {
+	return p.model.storeRate(threads) / float64(threads)
 }
 
 // impactRange names the measurement behind a range, the base load at which it

@@ -18,8 +18,6 @@ const (
 	RatePerThreadManual = 20.0
 )
 
-const defaultReplicas = 3 // the measurements write X / 3
-
 // The TiKV defaults of the settings that brctl leaves alone without control.
 const (
 	tikvBatchSize       = 8
@@ -59,17 +57,18 @@ type model struct {
 }
 
 type modelStore struct {
-	address    string
-	leaderMB   float64 // what this store backs up
-	maxThreads int     // floor of its cores, 0 when unknown
-	host       int     // index into hosts
-	works      bool    // false: br gives it nothing, for its labels
+	address  string
+	leaderMB float64 // what this store backs up
+	cores    float64 // the instance's limit, 0 when unknown
+	host     int     // index into hosts
+	works    bool    // false: br gives it nothing, for its labels
 }
 
 type modelHost struct {
-	name  string
-	cores float64 // 0 when unknown
-	base  float64 // share used by the business, 0..1
+	name    string
+	cores   float64 // 0 when unknown
+	base    float64 // share used by the business, 0..1
+	assumed bool    // nobody measured or configured base
 }
 
 // newModel reduces the stores that can be set to their share of the work. br
@@ -77,23 +76,20 @@ type modelHost struct {
 // are led elsewhere, and with a replica-read label only stores that carry it
 // are asked. So one replica of everything, X/r, is spread over the stores that
 // work, in proportion to their used bytes (leader sizes are not known).
-func newModel(c Cluster, o Options) *model {
-	m := &model{k: o.RatePerThread, impact: measuredOn(o.Medium)}
+func newModel(t topology, o Options) *model {
+	m := &model{k: o.RatePerThread, impact: measuredOn(o.Medium), hosts: t.hosts(o)}
 	if o.RateLimitMBPerS != nil {
 		m.rateLimit = float64(*o.RateLimitMBPerS)
 	}
-	live := liveStores(c)
-	m.hosts = modelHosts(c, live, o)
 	var working uint64
-	for _, s := range live {
+	for _, s := range t.live {
 		if carries(s, o.ReplicaReadLabel) {
 			working += s.UsedBytes
 		}
 	}
-	scale := float64(c.UsedBytes()) / float64(max(working, 1)) / float64(replicas(c)) / float64(MiB)
-	for _, s := range live {
-		ms := modelStore{address: s.Address, host: m.hostIndex(s.hostName()), works: carries(s, o.ReplicaReadLabel)}
-		ms.maxThreads = maxThreads(s.Cores, m.hosts[ms.host].cores)
+	scale := float64(t.usedBytes) / float64(max(working, 1)) / float64(t.replicas) / float64(MiB)
+	for _, s := range t.live {
+		ms := modelStore{address: s.Address, cores: s.Cores, host: m.hostIndex(s.hostName()), works: carries(s, o.ReplicaReadLabel)}
 		if ms.works {
 			ms.leaderMB = float64(s.UsedBytes) * scale
 		}
@@ -102,91 +98,13 @@ func newModel(c Cluster, o Options) *model {
 	return m
 }
 
-// liveStores returns the stores that br will ask and that answer, by address.
-func liveStores(c Cluster) []Store {
-	return slices.DeleteFunc(c.BackupStores(), func(s Store) bool { return s.Silent })
-}
-
-func (s Store) hostName() string {
-	if s.Host != "" {
-		return s.Host
-	}
-	return HostOf(s.Address)
-}
-
-// carries reports whether a store has the label "key:value"; without a label
-// every store does.
-func carries(s Store, label string) bool {
-	if label == "" {
-		return true
-	}
-	key, value, _ := strings.Cut(label, ":")
-	got, ok := s.Labels[key]
-	return ok && got == value
-}
-
-func replicas(c Cluster) int {
-	if c.Replicas > 0 {
-		return c.Replicas
-	}
-	return defaultReplicas
-}
-
-func modelHosts(c Cluster, live []Store, o Options) []modelHost {
-	known := make(map[string]Host, len(c.Hosts))
-	for _, h := range c.Hosts {
-		known[h.Name] = h
-	}
-	var hosts []modelHost
-	seen := make(map[string]bool, len(c.Hosts))
-	for _, s := range live {
-		name := s.hostName()
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
-		hosts = append(hosts, modelHost{name: name, cores: known[name].Cores, base: baseLoad(known[name], o)})
-	}
-	slices.SortFunc(hosts, func(a, b modelHost) int { return strings.Compare(a.name, b.name) })
-	return hosts
-}
-
-func baseLoad(h Host, o Options) float64 {
-	switch {
-	case o.BaseLoad != nil:
-		return *o.BaseLoad
-	case h.BaseKnown || h.BaseLoad > 0:
-		return h.BaseLoad
-	}
-	return assumedBaseLoad
-}
-
 func (m *model) hostIndex(name string) int {
 	i, _ := slices.BinarySearchFunc(m.hosts, name, func(h modelHost, n string) int { return strings.Compare(h.name, n) })
 	return i
 }
 
-// maxThreads is the largest num-threads that an instance takes: TiKV replaces
-// anything above the integer part of its own CPU limit by its default. The
-// host's cores stand in when the instance's are unknown; 0 means unknown.
-func maxThreads(instanceCores, hostCores float64) int {
-	cores := instanceCores
-	if cores == 0 || hostCores > 0 && hostCores < cores {
-		cores = hostCores
-	}
-	if cores == 0 {
-		return 0
-	}
-	return max(1, int(math.Floor(cores)))
-}
-
 // threads is what an instance gets when t is asked of all.
-func (s modelStore) threads(t int) int {
-	if s.maxThreads > 0 {
-		t = min(t, s.maxThreads)
-	}
-	return max(1, t)
-}
+func (s modelStore) threads(t int) int { return clampThreads(t, s.cores) }
 
 // prediction is what the formulas say of one number of threads and one codec.
 type prediction struct {

@@ -43,17 +43,17 @@ func (p *planner) threadChoices() []int {
 	if p.opt.NumThreads != nil {
 		return []int{*p.opt.NumThreads}
 	}
-	most := 0
-	for _, s := range p.model.stores {
-		if s.maxThreads == 0 {
-			most = max(most, maxUsualThreads)
-		}
-		most = max(most, s.maxThreads)
-	}
+	bound := maxUsualThreads
 	if p.opt.AllowUnusual {
-		most = min(most, maxSearchedThreads)
-	} else {
-		most = min(most, maxUsualThreads)
+		bound = maxSearchedThreads
+	}
+	most := 1 // more than any instance takes would change nothing
+	for _, s := range p.model.stores {
+		if s.cores == 0 { // what TiKV would do with a higher value is unknown too
+			most = max(most, maxUsualThreads)
+			continue
+		}
+		most = max(most, s.threads(bound))
 	}
 	choices := make([]int, most)
 	for i := range choices {
@@ -96,13 +96,18 @@ func (p *planner) nearest(all []candidate) candidate {
 		for _, b := range c.breaches {
 			excess += b.excess()
 		}
-		return cost{excess}
+		return p.cost(c).after(excess)
 	})
 	return c
 }
 
 // cost orders candidates: compared from the left, smaller is better.
-type cost [4]float64
+type cost [5]float64
+
+// after returns a cost in which first counts before everything in c.
+func (c cost) after(first float64) cost {
+	return cost{first, c[0], c[1], c[2], c[3]}
+}
 
 // least returns the eligible candidate of the smallest cost. The final ties go
 // to fewer threads, then smaller C, then the codec with less TiKV CPU.
@@ -221,10 +226,10 @@ func (p *planner) movedLimits(all []candidate) []string {
 	var out []string
 	for _, limit := range limitNames() {
 		only := func(c *candidate) bool { return len(c.breaches) == 1 && c.breaches[0].Limit == limit }
-		got := func(c *candidate) cost { return cost{c.breaches[0].Got} }
+		got := func(c *candidate) cost { return p.cost(c).after(c.breaches[0].Got) }
 		if c, ok := p.least(all, only, got); ok {
 			b := c.breaches[0]
-			out = append(out, fmt.Sprintf("%s >= %s, which allows %s", limit, b.format(b.Got), describe(c)))
+			out = append(out, fmt.Sprintf("%s >= %s, which allows %s", limit, b.needed(), describe(c)))
 		}
 	}
 	return out

@@ -3,7 +3,6 @@ package policy
 import (
 	"math"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -22,10 +21,11 @@ import (
 // an *UnmetError when a limit is not met. The result does not depend on the
 // order of stores and hosts.
 func MakePlan(in PlanInput) (Plan, error) {
-	if err := checkInput(in); err != nil {
+	t := newTopology(in.Cluster)
+	if err := checkInput(in, t); err != nil {
 		return Plan{}, err
 	}
-	p := newPlanner(in)
+	p := newPlanner(in, t)
 	choose := p.chooseTiered
 	if p.opt.Mode == ModeOptimize {
 		choose = p.chooseOptimal
@@ -40,6 +40,7 @@ func MakePlan(in PlanInput) (Plan, error) {
 // planner holds what is computed once for a plan.
 type planner struct {
 	in    PlanInput
+	topo  topology
 	opt   Options // in.Options with defaults filled in
 	br    Capability
 	kv    Capability
@@ -47,11 +48,11 @@ type planner struct {
 	tier  tier
 }
 
-func newPlanner(in PlanInput) *planner {
-	p := &planner{in: in, opt: withDefaults(in.Options), tier: tierOf(in.Cluster.UsedBytes())}
+func newPlanner(in PlanInput, t topology) *planner {
+	p := &planner{in: in, topo: t, opt: withDefaults(in.Options), tier: tierOf(t.usedBytes)}
 	p.br, _ = CapabilityFor(in.brVersion())
 	p.kv, _ = CapabilityFor(in.Cluster.Version)
-	p.model = newModel(in.Cluster, p.opt)
+	p.model = newModel(t, p.opt)
 	return p
 }
 
@@ -163,7 +164,7 @@ func (p *planner) busyConcurrency(threads int) int {
 	if tables == 0 {
 		return minUsualConcurrency
 	}
-	regions := float64(p.in.Cluster.UsedBytes()) / float64(replicas(p.in.Cluster)) / float64(p.regionBytes())
+	regions := float64(p.topo.usedBytes) / float64(p.topo.replicas) / float64(p.regionBytes())
 	perTable := regions / float64(tables) / float64(len(p.model.stores))
 	need := maxConcurrency
 	if perTable > 0 {
@@ -201,7 +202,7 @@ func (p *planner) plan(c candidate) Plan {
 	}
 	plan.Settings = p.settings(plan)
 	plan.Forecast = p.forecast(c)
-	plan.Reasons = p.reasons(plan)
+	plan.Reasons = p.reasons(plan, c)
 	plan.Warnings = p.warnings(plan, c)
 	plan.Alternatives = p.alternatives(c)
 	return plan
@@ -236,17 +237,8 @@ func (p *planner) controlSettings() (batch int, refresh time.Duration) {
 // settings are the wanted values of every live store, by address.
 func (p *planner) settings(plan Plan) []Setting {
 	var out []Setting
-	for i, s := range liveStores(p.in.Cluster) {
-		want := func(item, value string) {
-			out = append(out, Setting{SettingKey: SettingKey{Instance: s.Address, Name: item}, StoreID: s.ID, Want: value})
-		}
-		want(ItemNumThreads, strconv.Itoa(p.model.stores[i].threads(plan.NumThreads)))
-		if plan.BatchSize > 0 {
-			want(ItemBatchSize, strconv.Itoa(plan.BatchSize))
-		}
-		if plan.RefreshInterval > 0 {
-			want(ItemRefreshInterval, formatTiKVDuration(plan.RefreshInterval))
-		}
+	for _, s := range p.topo.live {
+		out = append(out, SettingsFor(plan, s)...)
 	}
 	return out
 }

@@ -12,26 +12,26 @@ import (
 	"github.com/brctl/brctl/pkg/policy"
 )
 
-func offline(t testing.TB, spec policy.OfflineSpec) policy.Cluster {
-	t.Helper()
+func offline(tb testing.TB, spec policy.OfflineSpec) policy.Cluster {
+	tb.Helper()
 	c, err := policy.OfflineCluster(spec)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return c
 }
 
 // example1 is the first worked example of the 2024 measurements.
-func example1(t testing.TB) policy.Cluster {
-	t.Helper()
-	return offline(t, policy.OfflineSpec{Bytes: 10 * policy.TiB, Hosts: 3, TiKVPerHost: 4, VCores: 48, Version: "v6.5.3"})
+func example1(tb testing.TB) policy.Cluster {
+	tb.Helper()
+	return offline(tb, policy.OfflineSpec{Bytes: 10 * policy.TiB, Hosts: 3, TiKVPerHost: 4, VCores: 48, Version: "v6.5.3"})
 }
 
-func mustPlan(t testing.TB, in policy.PlanInput) policy.Plan {
-	t.Helper()
+func mustPlan(tb testing.TB, in policy.PlanInput) policy.Plan {
+	tb.Helper()
 	plan, err := policy.MakePlan(in)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return plan
 }

@@ -120,9 +120,9 @@ func formatTiKVDuration(d time.Duration) string {
 	}
 	var b strings.Builder
 	for _, u := range units {
-		if n := d / u.size; n > 0 {
-			fmt.Fprintf(&b, "%d%s", n, u.name)
-			d -= n * u.size
+		if d >= u.size {
+			fmt.Fprintf(&b, "%d%s", d/u.size, u.name)
+			d %= u.size
 		}
 	}
 	if b.Len() == 0 {

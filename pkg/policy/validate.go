@@ -9,7 +9,7 @@ import (
 )
 
 // checkInput returns an *InputError with everything that is wrong, or nil.
-func checkInput(in PlanInput) error {
+func checkInput(in PlanInput, t topology) error {
 	var ps problems
 	ps.checkWords(in.Options)
 	ps.checkThreads(in.Options)
@@ -17,9 +17,9 @@ func checkInput(in PlanInput) error {
 	ps.checkCompression(in.Options)
 	ps.checkNumbers(in.Options)
 	ps.checkLimits(in.Options.Limits)
-	ps.checkTopology(in.Cluster)
-	ps.checkReplicaRead(in)
-	ps.checkCores(in)
+	ps.checkTopology(t)
+	ps.checkReplicaRead(in, t.live)
+	ps.checkCores(in.Options, t)
 	if len(ps) == 0 {
 		return nil
 	}
@@ -125,7 +125,8 @@ func (ps *problems) checkRate(field string, v float64) {
 	}
 }
 
-func (ps *problems) checkTopology(c Cluster) {
+func (ps *problems) checkTopology(t topology) {
+	c := t.cluster
 	if c.Replicas < 0 {
 		ps.add("cluster.replicas", "below 0 (got %d)", c.Replicas)
 	}
@@ -144,10 +145,10 @@ func (ps *problems) checkTopology(c Cluster) {
 		ps.checkRatio("cluster.hosts."+h.Name+".base_load", h.BaseLoad, 1)
 	}
 	switch {
-	case len(c.BackupStores()) == 0:
+	case len(t.backup) == 0:
 		*ps = append(*ps, Problem{"cluster.stores", fmt.Sprintf(
 			"%v: PD lists %d stores, none of them a TiKV that is up or still leads regions", ErrNoStores, len(c.Stores)), ErrNoStores})
-	case len(liveStores(c)) == 0:
+	case len(t.live) == 0:
 		*ps = append(*ps, Problem{"cluster.stores", fmt.Sprintf(
 			"%v: bring at least one back before a backup", ErrAllSilent), ErrAllSilent})
 	}
@@ -155,7 +156,7 @@ func (ps *problems) checkTopology(c Cluster) {
 
 // checkReplicaRead refuses a label that no live store carries: br would look
 // for such stores for ever.
-func (ps *problems) checkReplicaRead(in PlanInput) {
+func (ps *problems) checkReplicaRead(in PlanInput, live []Store) {
 	label := in.Options.ReplicaReadLabel
 	if label == "" {
 		return
@@ -167,19 +168,18 @@ func (ps *problems) checkReplicaRead(in PlanInput) {
 	if br, _ := CapabilityFor(in.brVersion()); !br.SupportsReplicaReadFlag {
 		ps.add("replica_read_label", "br %s has no such flag (it came with v6.6.0)", br.Version)
 	}
-	live := liveStores(in.Cluster)
 	if len(live) > 0 && !slices.ContainsFunc(live, func(s Store) bool { return carries(s, label) }) {
 		ps.add("replica_read_label", "no live store carries %q: br would retry for ever", label)
 	}
 }
 
 // checkCores refuses limits that need a host's cores where these are unknown.
-func (ps *problems) checkCores(in PlanInput) {
-	l := in.Options.Limits
+func (ps *problems) checkCores(o Options, t topology) {
+	l := o.Limits
 	if l.MaxHostCPU == 0 && l.MaxQPSDrop == 0 && l.MaxP95Rise == 0 {
 		return
 	}
-	for _, h := range modelHosts(in.Cluster, liveStores(in.Cluster), in.Options) {
+	for _, h := range t.hosts(o) {
 		if h.cores == 0 {
 			ps.add("cluster.hosts."+h.name+".cores", "unknown: configure it, or drop the limits on CPU and impact")
 		}
