@@ -18,7 +18,7 @@ func WithMigration(t *testing.T, o Options, statements string) Options {
 func NewestSchema() int { return newestOf(migrations()) }
 
 // SQL is the connection, for tests that look at or limit the file itself.
-func SQL(t *testing.T, db *DB) *sql.DB {
+func SQL(t testing.TB, db *DB) *sql.DB {
 	t.Helper()
 	return db.sql
 }
