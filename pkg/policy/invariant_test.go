@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -78,7 +79,7 @@ func randomOptions(r *rand.Rand) policy.Options {
 func TestEveryPlanKeepsItsPromises(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var plans, unmets, refused int
-	for range 5000 {
+	for range 3000 {
 		in := randomInput(r)
 		plan, err := policy.MakePlan(in)
 		var u *policy.UnmetError
@@ -104,7 +105,7 @@ func TestEveryPlanKeepsItsPromises(t *testing.T) {
 		}
 	}
 	t.Logf("%d plans, %d unmet, %d refused", plans, unmets, refused)
-	if plans < 1000 || unmets < 500 || refused < 100 {
+	if plans < 1000 || unmets < 500 || refused < 300 {
 		t.Errorf("the inputs do not reach every outcome: %d plans, %d unmet, %d refused", plans, unmets, refused)
 	}
 }
@@ -229,8 +230,8 @@ func checkJSON(t *testing.T, p policy.Plan) {
 	if err := json.Unmarshal(text, &back); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(p, back); diff != "" {
-		t.Errorf("JSON does not bring the plan back (-made +read):\n%s", diff)
+	if !reflect.DeepEqual(p, back) { // cmp would take most of the test's time
+		t.Errorf("JSON does not bring the plan back (-made +read):\n%s", cmp.Diff(p, back))
 	}
 }
 
@@ -243,8 +244,8 @@ func checkOrder(t *testing.T, r *rand.Rand, in policy.PlanInput, plan policy.Pla
 	r.Shuffle(len(c.Hosts), func(i, j int) { c.Hosts[i], c.Hosts[j] = c.Hosts[j], c.Hosts[i] })
 	in.Cluster = c
 	again, err := policy.MakePlan(in)
-	if diff := cmp.Diff(plan, again); diff != "" || fmt.Sprint(err) != fmt.Sprint(planErr) {
-		t.Errorf("another order, another plan: %v, %v\n%s", planErr, err, diff)
+	if !reflect.DeepEqual(plan, again) || fmt.Sprint(err) != fmt.Sprint(planErr) {
+		t.Errorf("another order, another plan: %v, %v\n%s", planErr, err, cmp.Diff(plan, again))
 	}
 }
 

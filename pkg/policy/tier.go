@@ -1,6 +1,9 @@
 package policy
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // The codecs of br's --compression.
 const (
@@ -41,12 +44,7 @@ func tiers() []tier {
 // tierOf returns the tier of a cluster that holds x bytes in all replicas.
 func tierOf(x uint64) tier {
 	all := tiers()
-	for _, t := range all {
-		if x <= t.upTo {
-			return t
-		}
-	}
-	return all[len(all)-1]
+	return all[slices.IndexFunc(all, func(t tier) bool { return x <= t.upTo })] // the last one has no bound
 }
 
 // codecFor returns the codec that the measurements recommend for a goal.
