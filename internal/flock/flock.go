@@ -43,8 +43,7 @@ func Acquire(path string) (*Lock, error) {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
 	if err := take(f); err != nil {
-		f.Close()
-		return nil, err
+		return nil, errors.Join(err, f.Close())
 	}
 	return &Lock{file: f}, nil
 }

@@ -57,7 +57,9 @@ func TestAJournalCutAtAnyByteKeepsEverythingConfirmedBefore(t *testing.T) {
 		if c, ok := confirmed[size+1]; ok {
 			complete = c
 		}
-		os.Remove(path)
+		if err := os.Remove(path); err != nil && size > 0 {
+			t.Fatal(err)
+		}
 		must(t, os.WriteFile(path, data[:size], 0o600))
 		j, err := journal.Open(path, quick)
 		if err != nil {
@@ -239,7 +241,7 @@ func failOnce(t *testing.T, operation string, call int) (failed bool) {
 		if err := j.End(journal.ClosedRestored, threads(1)); err == nil || errors.Is(err, journal.ErrBroken) {
 			delete(pending, threads(1))
 		}
-		j.Close()
+		must(t, j.Close())
 	}
 	c, err := journal.Read(path)
 	if err != nil {
@@ -333,5 +335,55 @@ func TestARealFullFileSystemLosesNothing(t *testing.T) {
 	}
 	if got := len(reopen(t, j, path).Pending()); got != confirmed {
 		t.Errorf("%d pending, want the %d confirmed", got, confirmed)
+	}
+}
+
+func TestEachRecordIsSyncedBeforeItIsConfirmed(t *testing.T) {
+	var operations []string
+	d := &journal.FaultyDisk{Fail: func(op string) error {
+		operations = append(operations, op)
+		return nil
+	}}
+	j := mustOpen(t, journalPath(t), journal.WithFaults(t, d))
+	records := []struct {
+		name  string
+		write func() error
+		want  []string
+	}{
+		{"the first makes the file", func() error { return j.Intend("run", []journal.Entry{entry(1, "8", "4")}) },
+			[]string{"create", "write", "sync", "rename", "syncdir"}},
+		{"a further one is added", func() error { return j.Intend("run", []journal.Entry{entry(2, "8", "4")}) },
+			[]string{"write", "sync"}},
+		{"an end is added", func() error { return j.End(journal.ClosedGone, threads(1)) },
+			[]string{"write", "sync"}},
+		{"the last end makes the file small", func() error { return j.End(journal.ClosedGone, threads(2)) },
+			[]string{"create", "write", "sync", "rename", "syncdir"}},
+	}
+	for _, r := range records {
+		operations = nil
+		must(t, r.write())
+		if diff := cmp.Diff(r.want, operations); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", r.name, diff)
+		}
+	}
+}
+
+func BenchmarkIntendForAThousandStores(b *testing.B) {
+	j, err := journal.Open(journal.Path(b.TempDir(), 7))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = j.Close() }()
+	entries := make([]journal.Entry, 3000)
+	for i := range entries {
+		entries[i] = entry(uint64(i), "8", "")
+	}
+	for n := 0; b.Loop(); n++ {
+		for i := range entries {
+			entries[i].New = fmt.Sprint(n % 16)
+		}
+		if err := j.Intend("run", entries); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,7 +45,7 @@ func (osDisk) SyncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer d.Close()
+	defer func() { _ = d.Close() }()
 	return d.Sync()
 }
 
@@ -70,12 +71,10 @@ func writeNew(d disk, path string, data []byte) (file, error) {
 		return nil, fmt.Errorf("create file: %w", err)
 	}
 	if _, err := f.Write(data); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("write file: %w", err)
+		return nil, errors.Join(fmt.Errorf("write file: %w", err), f.Close())
 	}
 	if err := f.Sync(); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("sync file: %w", err)
+		return nil, errors.Join(fmt.Errorf("sync file: %w", err), f.Close())
 	}
 	return f, nil
 }

@@ -304,7 +304,7 @@ func (j *Journal) rewrite(next *state) error {
 	j.state, j.file, j.size = next, f, int64(len(line))
 	j.snapshotSize = j.size
 	if old != nil {
-		old.Close()
+		_ = old.Close() // the name is the new file's; what this one held is in it
 	}
 	if err := j.disk.SyncDir(filepath.Dir(j.path)); err != nil {
 		return j.fail(fmt.Errorf("sync journal directory: %w", err))

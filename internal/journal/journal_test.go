@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,7 +57,7 @@ func mustOpen(t *testing.T, path string, opts ...journal.Option) *journal.Journa
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { j.Close() })
+	t.Cleanup(func() { _ = j.Close() }) // a test may have closed it
 	return j
 }
 
@@ -271,10 +272,10 @@ func holdForever(path string) {
 		err = j.Intend("run", []journal.Entry{entry(1, "8", "4")})
 	}
 	if err != nil {
-		os.Stdout.WriteString(err.Error())
+		fmt.Println(err)
 		os.Exit(1)
 	}
-	os.Stdout.WriteString("held\n")
+	fmt.Println("held")
 	select {}
 }
 

@@ -22,7 +22,6 @@ type fakeCluster struct {
 	id     uint64
 	values map[policy.SettingKey]string
 	stores []policy.Store
-	start  time.Time
 
 	pdErr error
 	// read and set may change what happens to one setting; nil = as it should.
@@ -144,7 +143,7 @@ func TestEachSettingIsJudgedByItself(t *testing.T) {
 	if diff := cmp.Diff(want, outcome(c.restore(t.Context(), j))); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{threads(3).SettingKey.String() + " = 30"}, c.sent); diff != "" {
+	if diff := cmp.Diff([]string{threads(3).String() + " = 30"}, c.sent); diff != "" {
 		t.Errorf("sent (-want +got):\n%s", diff)
 	}
 }

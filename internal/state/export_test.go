@@ -18,8 +18,8 @@ func WithMigration(t *testing.T, o Options, statements string) Options {
 func NewestSchema() int { return newestOf(migrations()) }
 
 // SQL is the connection, for tests that look at or limit the file itself.
-func SQL(t testing.TB, db *DB) *sql.DB {
-	t.Helper()
+func SQL(tb testing.TB, db *DB) *sql.DB {
+	tb.Helper()
 	return db.sql
 }
 
@@ -34,7 +34,7 @@ func Import(t *testing.T, dir, statements string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	if _, err := db.ExecContext(context.Background(), statements); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func tables(t *testing.T, db *state.DB) []string {
 	t.Helper()
 	rows, err := state.SQL(t, db).Query("SELECT name || ': ' || sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
 	must(t, err)
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	var out []string
 	for rows.Next() {
 		var s string
@@ -64,7 +64,7 @@ func TestAFileOfSchema1IsReadAndMigrated(t *testing.T) {
 	next := state.WithMigration(t, options(), "ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT 'none';")
 	db, err = state.Open(t.Context(), dir, next)
 	must(t, err)
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	var note, steps string
 	must(t, state.SQL(t, db).QueryRow("SELECT note, (SELECT group_concat(version || ' ' || brctl) FROM schema_versions) FROM runs").Scan(&note, &steps))
 	if note != "none" || steps != "1 v1.0.0,2 v1.2.3" {
@@ -184,7 +184,7 @@ func TestReadOnlyNeitherCreatesNorMigratesNorWrites(t *testing.T) {
 	}
 	db, err := state.OpenReadOnly(t.Context(), dir, options())
 	must(t, err)
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	if err := db.CreateRun(t.Context(), queued(5, "nightly", policy.RunQueued)); err == nil {
 		t.Error("a read-only database was written to")
 	}
@@ -196,7 +196,7 @@ func TestAReaderSeesEachCommitWhileItIsWrittenTo(t *testing.T) {
 	must(t, db.CreateRun(t.Context(), queued(1, "nightly", policy.RunRunning)))
 	reader, err := state.OpenReadOnly(t.Context(), dir, options())
 	must(t, err)
-	defer reader.Close()
+	defer func() { _ = reader.Close() }()
 
 	const events = 200
 	var wg sync.WaitGroup
@@ -226,6 +226,7 @@ func TestAReaderSeesEachCommitWhileItIsWrittenTo(t *testing.T) {
 }
 
 func appendEvents(t *testing.T, db *state.DB, n int) {
+	t.Helper()
 	for range n {
 		if _, err := db.AppendEvent(context.Background(), id(1), policy.Event{At: began, Kind: "tick"}); err != nil {
 			t.Error(err)
@@ -414,14 +415,11 @@ func BenchmarkOpenAfterTenYears(b *testing.B) {
 	if err := db.CreateRun(ctx, fullRun()); err != nil {
 		b.Fatal(err)
 	}
-	var conn = state.SQL(b, db)
-	for _, statement := range []string{
-		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 365000)
-			INSERT INTO events SELECT id, i, created_at, 'progress', 'Full Backup 42 %, 1.2 GB/s, 3 of 3 stores', '{"ratio": 0.42, "threads": 48}' FROM n, runs`,
-	} {
-		if _, err := conn.Exec(statement); err != nil {
-			b.Fatal(err)
-		}
+	const fill = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 365000)
+		INSERT INTO events SELECT id, i, created_at, 'progress', 'Full Backup 42 %, 1.2 GB/s, 3 of 3 stores',
+			'{"ratio": 0.42, "threads": 48}' FROM n, runs`
+	if _, err := state.SQL(b, db).Exec(fill); err != nil {
+		b.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
 		b.Fatal(err)
@@ -436,6 +434,8 @@ func BenchmarkOpenAfterTenYears(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		db.Close()
+		if err := db.Close(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -24,6 +24,10 @@ const busyWait = 5 * time.Second
 // callTimeout bounds every call, whatever context it gets.
 const callTimeout = 15 * time.Second
 
+// openTimeout bounds opening, which looks at every page of the file and may
+// have to migrate it: about 100 MB/s, and ten years of nightly runs are 50 MB.
+const openTimeout = 5 * time.Minute
+
 var (
 	// ErrNotFound says that there is no such run or attempt.
 	ErrNotFound = errors.New("not found")
@@ -109,7 +113,7 @@ func openWritable(ctx context.Context, path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	if err := migrate(ctx, db, o.migrations, o.Brctl, o.Now()); err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -136,8 +140,8 @@ func inspect(ctx context.Context, path string, o Options) (schema, error) {
 	if err != nil {
 		return schema{}, err
 	}
-	defer db.Close()
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer func() { _ = db.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	have, err := readSchema(ctx, db)
 	if err != nil {

@@ -33,7 +33,7 @@ func selectAll[T any](ctx context.Context, db *DB, columns func(*T) []column, fr
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	out := []T{}
 	for rows.Next() {
 		var v T
