@@ -24,7 +24,10 @@ func (r *Runner) backup(ctx context.Context, run *Run) error {
 	if err != nil {
 		return because(policy.ReasonEngine, "start the engine: %w", err)
 	}
-	stopCause := r.watch(ctx, run, attempt)
+	stopCause := guarded(func() error { return r.watch(ctx, run, attempt) })
+	if _, panicked := errors.AsType[*panicError](stopCause); panicked {
+		abandon(attempt)
+	}
 	outcome := attempt.Wait()
 	run.Outcome, run.EngineEndedAt = &outcome, r.deps.Now()
 	r.takeOutcome(run, outcome)
@@ -32,6 +35,13 @@ func (r *Runner) backup(ctx context.Context, run *Run) error {
 		return stopCause
 	}
 	return outcomeError(outcome)
+}
+
+// abandon stops an attempt that nobody watches any more.
+func abandon(attempt Attempt) {
+	attempt.Stop()
+	for range attempt.Events() { //nolint:revive // the engine ends only when its events are taken
+	}
 }
 
 // childStarted makes the process known to the journal and the record before
@@ -151,6 +161,10 @@ func (r *Runner) keep(ctx context.Context, run *Run, kind, message string) {
 
 // takeReport acts on one look at the cluster.
 func (r *Runner) takeReport(ctx context.Context, run *Run, view *view, rep report, stop func(error)) {
+	if rep.err != nil {
+		stop(rep.err)
+		return
+	}
 	view.report(rep)
 	if rep.safePointsKnown && run.BackupTS != 0 && rep.safePoints.GC >= run.BackupTS && plausibleGC(rep.safePoints.GC, r.deps.Now()) {
 		stop(fmt.Errorf("%w: gc_safe_point %s, backup_ts %s", errBackupLost, rep.safePoints.GC, run.BackupTS))

@@ -117,6 +117,7 @@ type Attempt interface {
 	// Events is closed when the attempt is over.
 	Events() <-chan policy.AttemptEvent
 	// Stop asks the engine to end gracefully, then forces it; it does not wait.
+	// Stopping twice, or what is over, does nothing.
 	Stop()
 	// Wait returns once the engine and all its children are gone.
 	Wait() policy.Outcome

@@ -115,7 +115,7 @@ func takeRestores(run *Run, results []Restore) {
 	}
 }
 
-// record gives the run its final status and hands the lease back.
+// record gives the run its final status.
 func (r *Runner) record(ctx context.Context, run *Run) error {
 	if run.Verdict == "" {
 		run.conclude(policy.RunFailed, policy.ReasonInternal, "the run ended without a verdict")
@@ -128,28 +128,32 @@ func (r *Runner) record(ctx context.Context, run *Run) error {
 		run.EndedAt = r.deps.Now()
 	}
 	r.deps.Reached("before_record")
-	err := r.deps.Records.Save(ctx, run)
-	if err == nil {
-		err = r.event(ctx, run, "ended", string(run.Status), map[string]any{"reason": run.Reason, "message": run.Message})
+	if err := r.deps.Records.Save(ctx, run); err != nil {
+		return fmt.Errorf("record the end of run %s: %w", run.ID, err)
+	}
+	if err := r.event(ctx, run, "ended", string(run.Status), map[string]any{"reason": run.Reason, "message": run.Message}); err != nil {
+		run.warn("record event: " + err.Error())
 	}
 	r.deps.Reached("after_record")
 	r.observe(run, Status{})
-	return errors.Join(err, r.releaseLease(ctx))
+	return nil
 }
 
 func (r *Runner) leftSafePoint(run *Run) bool {
 	return run.ServiceSafePoint != "" && run.Verdict != policy.RunSucceeded
 }
 
+// releaseLease comes after the run's end is recorded: whoever gets the lease
+// next finds nothing of this run left to do.
 func (r *Runner) releaseLease(ctx context.Context) error {
 	if r.lease == nil {
 		return nil
 	}
-	if err := r.lease.Release(ctx); err != nil {
-		return fmt.Errorf("release the cluster's lease: %w", err)
-	}
+	ctx, cancel := r.detached(ctx, recordTimeout)
+	defer cancel()
+	lease := r.lease
 	r.lease = nil
-	return nil
+	return lease.Release(ctx)
 }
 
 // lost is closed when the lease is lost; it never is without a lease.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 // report is one look at the cluster while the engine works. What could not be
 // read is absent.
 type report struct {
+	err             error // a panic while looking; nothing else is set then
 	at              time.Time
 	stores          []policy.Store // nil: PD did not answer
 	gauges          map[uint64]Gauge
@@ -24,7 +26,10 @@ func (r *Runner) monitor(ctx context.Context, out chan<- report) {
 	ticker := time.NewTicker(r.req.MonitorEvery)
 	defer ticker.Stop()
 	for {
-		rep := r.look(ctx)
+		var rep report
+		if err := guarded(func() error { rep = r.look(ctx); return nil }); err != nil {
+			rep = report{err: err}
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -59,9 +64,11 @@ func (r *Runner) look(ctx context.Context) report {
 const maxScrapes = 32
 
 // gauges reads all stores side by side. A store that cannot be read is absent.
+// A panic of one read becomes a panic of the caller, who is guarded.
 func (r *Runner) gauges(ctx context.Context, stores []policy.Store) map[uint64]Gauge {
 	out := make(map[uint64]Gauge, len(stores))
 	var mu sync.Mutex
+	var panicked error
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, maxScrapes)
 	for _, s := range stores {
@@ -71,13 +78,20 @@ func (r *Runner) gauges(ctx context.Context, stores []policy.Store) map[uint64]G
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			if g, err := r.deps.Gauges.Gauge(ctx, s); err == nil {
-				mu.Lock()
-				defer mu.Unlock()
+			var g Gauge
+			err := guarded(func() (err error) { g, err = r.deps.Gauges.Gauge(ctx, s); return err })
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
 				out[s.ID] = g
+			} else if _, ok := errors.AsType[*panicError](err); ok {
+				panicked = err
 			}
 		})
 	}
 	wg.Wait()
+	if panicked != nil {
+		panic(panicked)
+	}
 	return out
 }

@@ -76,7 +76,7 @@ func (r *Runner) Run(ctx context.Context, run *Run) error {
 	}
 	var bookErr error
 	for run.Step != StepDone {
-		if err := r.enter(ctx, run); err != nil && bookErr == nil {
+		if err := guarded(func() error { return r.enter(ctx, run) }); err != nil && bookErr == nil {
 			bookErr = fmt.Errorf("record step %s of run %s: %w", run.Step, run.ID, err)
 			run.conclude(policy.RunFailed, policy.ReasonInternal, bookErr.Error())
 			if !run.Step.undoes() {
@@ -84,11 +84,18 @@ func (r *Runner) Run(ctx context.Context, run *Run) error {
 				continue
 			}
 		}
-		if err := r.do(ctx, run); err != nil {
-			r.fail(ctx, run, err)
+		err := guarded(func() error { return r.do(ctx, run) })
+		if err == nil {
+			run.Step = next[run.Step]
 			continue
 		}
-		run.Step = next[run.Step]
+		if run.Step == StepRecord {
+			bookErr = errors.Join(bookErr, err)
+		}
+		r.fail(ctx, run, err)
+	}
+	if err := guarded(func() error { return r.releaseLease(ctx) }); err != nil {
+		run.warn("release the cluster's lease: " + err.Error())
 	}
 	return bookErr
 }
@@ -107,12 +114,7 @@ func (r *Runner) enter(ctx context.Context, run *Run) error {
 	return r.event(ctx, run, "step", "enter "+string(run.Step), nil)
 }
 
-func (r *Runner) do(ctx context.Context, run *Run) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &stepError{Reason: policy.ReasonInternal, Err: fmt.Errorf("panic in step %s: %v", run.Step, p)}
-		}
-	}()
+func (r *Runner) do(ctx context.Context, run *Run) error {
 	if !run.Step.undoes() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -187,10 +189,12 @@ func (r *Runner) fail(ctx context.Context, run *Run, err error) {
 	}
 	verdict, reason := r.verdict(ctx, err)
 	run.conclude(verdict, reason, err.Error())
-	recordCtx, cancel := r.detached(ctx, recordTimeout)
-	defer cancel()
-	if err := r.event(recordCtx, run, "step_failed", run.Message, map[string]any{"step": run.Step, "reason": reason}); err != nil {
-		run.warn(err.Error())
+	data := map[string]any{"step": run.Step, "reason": reason}
+	if panicked, ok := errors.AsType[*panicError](err); ok {
+		data["stack"] = panicked.stack
+	}
+	if err := guarded(func() error { return r.event(ctx, run, "step_failed", run.Message, data) }); err != nil {
+		run.warn("record event: " + err.Error())
 	}
 	run.Step = StepEnd
 }
