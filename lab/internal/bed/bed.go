@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	unistore "github.com/pingcap/tidb/pkg/store/mockstore/unistore/pd"
@@ -39,6 +40,7 @@ type Bed struct {
 	recorder *events.Recorder
 	info     labinfo.Info
 
+	mu      sync.Mutex       // guards info and stores once the lab is up
 	members []*child.Process // PD
 	tidb    *child.Process
 	client  unistore.Client // PD, as a store sees it
@@ -46,6 +48,7 @@ type Bed struct {
 	engine  *tikv.Server
 	regions *engine.Regions
 	cluster *standin.Cluster
+	stores  []member // as in stores.json
 }
 
 // stopGrace is how long a child may take to end by itself.
@@ -62,7 +65,9 @@ func Run(ctx context.Context, opts Options) (err error) {
 	err = b.up(ctx, group)
 	if err == nil {
 		opts.Say("ready: SQL %s, PD %s, lab.json and brctl.yaml in %s", b.info.SQLAddress, b.info.PDEndpoints[0], opts.Dir)
-		return group.Wait()
+		err = group.Wait()
+		opts.Say("stopping")
+		return err
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

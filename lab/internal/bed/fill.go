@@ -11,6 +11,9 @@ import (
 	"github.com/brctl/brctl/lab/internal/engine"
 )
 
+// fillers is how many tables are made at a time.
+const fillers = 8
+
 // fill makes the tables once and tells the region table that the virtual data is theirs.
 func (b *Bed) fill(ctx context.Context, _ *errgroup.Group) error {
 	db, err := OpenSQL(b.info.SQLAddress, "")
@@ -22,10 +25,13 @@ func (b *Bed) fill(ctx context.Context, _ *errgroup.Group) error {
 	if _, err := db.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS lab"); err != nil {
 		return fmt.Errorf("create database: %w", err)
 	}
+	tables, tctx := errgroup.WithContext(ctx)
+	tables.SetLimit(fillers)
 	for i := range sh.Tables {
-		if err := fillTable(ctx, db, fmt.Sprintf("lab.t%03d", i+1), sh.Rows); err != nil {
-			return err
-		}
+		tables.Go(func() error { return fillTable(tctx, db, fmt.Sprintf("lab.t%03d", i+1), sh.Rows) })
+	}
+	if err := tables.Wait(); err != nil {
+		return err
 	}
 	ids, err := tableIDs(ctx, db)
 	if err != nil {

@@ -1,13 +1,10 @@
 package bed
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -64,7 +61,7 @@ func (b *Bed) layoutPD() error {
 	for i := range clients {
 		name := fmt.Sprintf("pd-%d", i+1)
 		b.members = append(b.members, child.New(child.Spec{
-			Name: name, Path: b.opts.Bin + "/pd-server",
+			Name: name, Path: filepath.Join(b.opts.Bin, "pd-server"), Dir: b.opts.Dir,
 			Args: []string{
 				"--name", name, "--data-dir", b.path(name), "--config", b.path("pd.toml"),
 				"--client-urls", clients[i], "--peer-urls", peers[i],
@@ -117,48 +114,4 @@ func (b *Bed) configurePD(ctx context.Context) error {
 			"replica-schedule-limit": 0, "merge-schedule-limit": 0, "hot-region-schedule-limit": 0,
 		})
 	})
-}
-
-func (b *Bed) pdGet(ctx context.Context, path string, into any) error {
-	return b.pdCall(ctx, http.MethodGet, path, nil, into)
-}
-
-func (b *Bed) pdPost(ctx context.Context, path string, body any) error {
-	return b.pdCall(ctx, http.MethodPost, path, body, nil)
-}
-
-func (b *Bed) pdCall(ctx context.Context, method, path string, body, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	var payload io.Reader
-	if body != nil {
-		data, err := json.Marshal(body)
-		if err != nil {
-			return fmt.Errorf("encode PD request: %w", err)
-		}
-		payload = bytes.NewReader(data)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, b.info.PDEndpoints[0]+path, payload)
-	if err != nil {
-		return fmt.Errorf("ask PD for %s: %w", path, err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return fmt.Errorf("ask PD for %s: %w", path, err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return fmt.Errorf("ask PD for %s: %w", path, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("ask PD for %s: %s: %s", path, resp.Status, bytes.TrimSpace(data))
-	}
-	if into == nil {
-		return nil
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("parse PD's answer to %s: %w", path, err)
-	}
-	return nil
 }

@@ -72,60 +72,75 @@ func (b *Bed) bootstrap(ctx context.Context) error {
 	return nil
 }
 
+// member is a store as stores.json remembers it; its position gives its directory, its ports and its host.
+type member struct {
+	ID      uint64 `json:"id"`
+	Removed bool   `json:"removed,omitempty"`
+}
+
 // places gives every store its id, which it keeps for good, and its addresses.
 func (b *Bed) places(ctx context.Context) ([]standin.Place, error) {
-	ids, err := b.storeIDs(ctx)
+	stores, err := b.loadStores(ctx)
 	if err != nil {
 		return nil, err
 	}
-	sh := b.opts.Shape
-	places := make([]standin.Place, 0, len(ids))
-	for i, id := range ids {
-		p, err := b.place(i, id)
+	b.stores = stores
+	var places []standin.Place
+	for i, m := range stores {
+		if m.Removed {
+			continue
+		}
+		p, err := b.place(i, m.ID)
 		if err != nil {
 			return nil, err
 		}
 		places = append(places, p)
-		b.info.Stores = append(b.info.Stores, labinfo.Store{
-			ID: id, Address: p.Address, StatusAddress: p.StatusAddress, Host: sh.Host(i),
-		})
 	}
 	return places, b.ports.Save()
 }
 
 func (b *Bed) place(index int, id uint64) (standin.Place, error) {
 	host := b.opts.Shape.Host(index)
-	p := standin.Place{ID: id, Host: index % b.opts.Shape.Hosts}
+	p := standin.Place{Index: index, ID: id, Host: index % b.opts.Shape.Hosts}
 	var err error
 	if p.Address, err = b.ports.Address(fmt.Sprintf("tikv-%d", index+1), host); err != nil {
 		return p, err
 	}
-	p.StatusAddress, err = b.ports.Address(fmt.Sprintf("tikv-%d-status", index+1), host)
-	return p, err
+	if p.StatusAddress, err = b.ports.Address(fmt.Sprintf("tikv-%d-status", index+1), host); err != nil {
+		return p, err
+	}
+	b.info.Stores = append(b.info.Stores, labinfo.Store{
+		ID: id, Address: p.Address, StatusAddress: p.StatusAddress, Host: host,
+	})
+	return p, nil
 }
 
-func (b *Bed) storeIDs(ctx context.Context) ([]uint64, error) {
-	var ids []uint64
-	file := b.path("stores.json")
-	data, err := os.ReadFile(file)
+func (b *Bed) loadStores(ctx context.Context) ([]member, error) {
+	var stores []member
+	data, err := os.ReadFile(b.path("stores.json"))
 	if err == nil {
-		if err := json.Unmarshal(data, &ids); err != nil {
-			return nil, fmt.Errorf("parse %s: %w", file, err)
+		if err := json.Unmarshal(data, &stores); err != nil {
+			return nil, fmt.Errorf("parse stores.json: %w", err)
 		}
-		return ids, nil
+		return stores, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read store ids: %w", err)
+		return nil, fmt.Errorf("read stores: %w", err)
 	}
 	for range b.opts.Shape.Stores() {
 		id, err := b.client.AllocID(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("allocate store id: %w", err)
 		}
-		ids = append(ids, id)
+		stores = append(stores, member{ID: id})
 	}
-	if data, err = json.Marshal(ids); err != nil {
-		return nil, fmt.Errorf("encode store ids: %w", err)
+	return stores, b.saveStores(stores)
+}
+
+func (b *Bed) saveStores(stores []member) error {
+	data, err := json.Marshal(stores)
+	if err != nil {
+		return fmt.Errorf("encode stores: %w", err)
 	}
-	return ids, labinfo.WriteFile(file, data)
+	return labinfo.WriteFile(b.path("stores.json"), data)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -19,6 +20,16 @@ import (
 // sqlTimeout covers TiDB's bootstrap of a new cluster on a busy laptop, and the time after a restart in which TiDB still
 // looks for its regions.
 const sqlTimeout = 3 * time.Minute
+
+// tidbConfig keeps TiDB's files inside the lab's directory.
+const tidbConfig = `socket = ""
+temp-dir = %q
+tmp-storage-path = %q
+[status]
+status-host = %q
+[log]
+slow-query-file = %q
+`
 
 func (b *Bed) startTiDB(ctx context.Context, _ *errgroup.Group) error {
 	sqlAddr, err := b.ports.Address("tidb", shape.HostName(0))
@@ -51,8 +62,8 @@ func (b *Bed) layoutTiDB(sqlAddr, statusAddr string) error {
 	if err != nil {
 		return fmt.Errorf("split status address of TiDB: %w", err)
 	}
-	conf := fmt.Sprintf("socket = \"\"\ntemp-dir = %q\ntmp-storage-path = %q\n[status]\nstatus-host = %q\n",
-		b.path("tidb-tmp"), b.path("tidb-tmp", "storage"), host)
+	conf := fmt.Sprintf(tidbConfig,
+		b.path("tidb-tmp"), b.path("tidb-tmp", "storage"), host, b.path("log", "tidb-slow.log"))
 	if err := os.WriteFile(b.path("tidb.toml"), []byte(conf), 0o644); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
@@ -61,7 +72,7 @@ func (b *Bed) layoutTiDB(sqlAddr, statusAddr string) error {
 		endpoints = append(endpoints, strings.TrimPrefix(e, "http://"))
 	}
 	b.tidb = child.New(child.Spec{
-		Name: "tidb", Path: b.opts.Bin + "/tidb-server",
+		Name: "tidb", Path: filepath.Join(b.opts.Bin, "tidb-server"), Dir: b.opts.Dir,
 		Args: []string{
 			"--config", b.path("tidb.toml"), "--store", "tikv", "--path", strings.Join(endpoints, ","),
 			"--host", host, "--advertise-address", host, "-P", port, "--status", statusPort,

@@ -19,6 +19,7 @@ type Spec struct {
 	Name    string
 	Path    string
 	Args    []string
+	Dir     string   // working directory
 	Env     []string // added to the lab's own environment
 	LogFile string   // stdout and stderr, appended
 }
@@ -68,6 +69,7 @@ func (p *Process) Start() error {
 	}
 	defer log.Close()
 	cmd := exec.Command(p.spec.Path, p.spec.Args...)
+	cmd.Dir = p.spec.Dir
 	cmd.Env = append(os.Environ(), p.spec.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

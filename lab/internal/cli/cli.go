@@ -21,7 +21,7 @@ func Main() int {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newUp())
+	root.AddCommand(newUp(), newCtl())
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "lab: %v\n", err)
 		return 1

@@ -72,6 +72,8 @@ func addShape(f *pflag.FlagSet, sh *shape.Shape) {
 	f.StringVar(&sh.TiKVVersion, "tikv-version", sh.TiKVVersion, "version that the stand-ins report and whose thread pool they follow")
 	f.BoolVar(&sh.S3, "s3", sh.S3, "run an S3 server with an empty bucket")
 	f.Var(&sh.MetricsSize, "metrics-size", "size to which a metrics page is filled up")
+	f.DurationVar(&sh.ThreadListInterval, "thread-list-interval", sh.ThreadListInterval,
+		"how long a new thread can stay off the metrics page (TiKV: 15s to 10m)")
 	f.DurationVar(&sh.KVDelay, "kv-delay", sh.KVDelay, "time of a KV request on an idle host")
 }
 

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"bytes"
+	"context"
+	"slices"
 
 	"github.com/pingcap/kvproto/pkg/metapb"
 )
@@ -85,4 +87,50 @@ func (rs *Regions) AddStore(s Store) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	rs.stores = append(rs.stores, s)
+}
+
+// Evict moves all of a store's peers to other stores, one to each in turn, and forgets the store.
+func (rs *Regions) Evict(ctx context.Context, store uint64) error {
+	_, held, _ := rs.Held(store)
+	ids, err := rs.allocate(ctx, held)
+	if err != nil {
+		return err
+	}
+	rs.mu.Lock()
+	rs.stores = slices.DeleteFunc(rs.stores, func(s Store) bool { return s.ID == store })
+	for _, r := range rs.sorted {
+		if ids, err = rs.replaceLocked(r, store, ids); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = rs.saveLocked()
+	}
+	rs.mu.Unlock()
+	rs.Report()
+	return err
+}
+
+// replaceLocked puts a peer on a store that has none yet in place of the one to go. The region's meta is replaced, not
+// changed: requests under way still look at the old one.
+func (rs *Regions) replaceLocked(r *region, gone uint64, ids []uint64) ([]uint64, error) {
+	at := slices.IndexFunc(r.meta.Peers, func(p *metapb.Peer) bool { return p.StoreId == gone })
+	if at < 0 {
+		return ids, nil
+	}
+	for i := range rs.stores {
+		next := rs.stores[(int(r.meta.Id)+i)%len(rs.stores)].ID
+		if slices.ContainsFunc(r.meta.Peers, func(p *metapb.Peer) bool { return p.StoreId == next }) {
+			continue
+		}
+		peers := slices.Clone(r.meta.Peers)
+		peers[at] = &metapb.Peer{Id: ids[0], StoreId: next}
+		epoch := &metapb.RegionEpoch{ConfVer: r.meta.RegionEpoch.ConfVer + 2, Version: r.meta.RegionEpoch.Version}
+		moved := rs.newRegion(r.meta.Id, epoch, r.start, r.end, peers)
+		moved.virtual = r.virtual
+		rs.byID[r.meta.Id], rs.sorted[rs.indexLocked(r.start)] = moved, moved
+		rs.electLocked(moved)
+		return ids[1:], nil
+	}
+	return ids, errNoStore
 }

@@ -49,15 +49,15 @@ func (d dataSet) holds(start, end []byte) bool {
 	})
 }
 
-// SplitKeys cuts the rows 1…rows of each table into this many regions.
+// SplitKeys cuts the rows 1…rows of each table into this many regions. The ends of the tables come first, so that each
+// table is alone in its region when its rows are spread.
 func SplitKeys(tables []int64, rows, parts int) [][]byte {
 	var keys [][]byte
 	for _, id := range tables {
-		keys = append(keys, tablecodec.EncodeTablePrefix(id))
+		keys = append(keys, tablecodec.EncodeTablePrefix(id), tablecodec.EncodeTablePrefix(id+1))
 		for i := 1; i < min(parts, rows); i++ {
 			keys = append(keys, tablecodec.EncodeRowKeyWithHandle(id, kv.IntHandle(1+i*rows/parts)))
 		}
-		keys = append(keys, tablecodec.EncodeTablePrefix(id+1))
 	}
 	return keys
 }
@@ -103,19 +103,19 @@ func (rs *Regions) pieceLocked(r *region, from, to []byte) Piece {
 	}
 }
 
-// Led counts the regions that a store leads and holds.
-func (rs *Regions) Led(store uint64) (leaders, peers int) {
+// Held is the virtual size of everything a store holds, replicas included, its number of regions, and the size that all
+// stores hold together.
+func (rs *Regions) Held(store uint64) (size int64, regions int, total int64) {
 	rs.mu.RLock()
 	defer rs.mu.RUnlock()
 	for _, r := range rs.sorted {
-		if r.leader != nil && r.leader.StoreId == store {
-			leaders++
-		}
 		for _, p := range r.meta.Peers {
+			total += r.virtual
 			if p.StoreId == store {
-				peers++
+				size += r.virtual
+				regions++
 			}
 		}
 	}
-	return leaders, peers
+	return size, regions, total
 }

@@ -27,7 +27,9 @@ type Shape struct {
 	TiKVVersion     string        `json:"tikv_version"`
 	S3              bool          `json:"s3"`
 	MetricsSize     Bytes         `json:"metrics_size"`
-	KVDelay         time.Duration `json:"kv_delay"`
+	// ThreadListInterval is how long a new thread can stay off the metrics page; TiKV takes 15 s to 10 min.
+	ThreadListInterval time.Duration `json:"thread_list_interval"`
+	KVDelay            time.Duration `json:"kv_delay"`
 }
 
 // Default is the lab without any flag.
@@ -38,7 +40,7 @@ func Default() Shape {
 		Tables: 40, Rows: 200,
 		MBpsPerThread: 360, RefreshInterval: 2 * time.Second, BatchSize: 8,
 		Load: []float64{0.25}, PD: 1, TiKVVersion: "8.5.0",
-		MetricsSize: 64 << 10, KVDelay: 500 * time.Microsecond,
+		MetricsSize: 64 << 10, ThreadListInterval: 2 * time.Second, KVDelay: 500 * time.Microsecond,
 	}
 }
 
@@ -60,6 +62,7 @@ func (s Shape) Validate() error {
 	positive("rows", s.Rows > 0, s.Rows)
 	positive("mbps-per-thread", s.MBpsPerThread > 0, s.MBpsPerThread)
 	positive("refresh-interval", s.RefreshInterval > 0, s.RefreshInterval)
+	positive("thread-list-interval", s.ThreadListInterval > 0, s.ThreadListInterval)
 	positive("batch-size", s.BatchSize > 0, s.BatchSize)
 	positive("pd", s.PD > 0, s.PD)
 	if s.Hosts > 250 {

@@ -3,11 +3,13 @@ package standin
 import (
 	"context"
 	"fmt"
+	"time"
 
 	backup "github.com/pingcap/kvproto/pkg/brpb"
 
 	"github.com/brctl/brctl/lab/internal/engine"
 	"github.com/brctl/brctl/lab/internal/events"
+	"github.com/brctl/brctl/lab/internal/shape"
 )
 
 // backupService is TiKV's Backup service. A request is answered for the regions that this store leads, one response per
@@ -49,6 +51,7 @@ func (b *backupService) serve(req *backup.BackupRequest, stream backup.Backup_Ba
 		case <-j.notify:
 		}
 		done, ended := j.news()
+		b.store.observeRegions(w, done)
 		for _, piece := range w.finish(done) {
 			if err := out.pace(ctx, piece.Bytes); err != nil {
 				return err
@@ -97,6 +100,20 @@ func (w *work) finish(regions []int) []engine.Piece {
 	}
 	return complete
 }
+
+// observeRegions counts regions on the metrics page with their virtual sizes.
+func (s *Store) observeRegions(w *work, regions []int) {
+	rate := s.cluster.cfg.Shape.MBpsPerThread * float64(shape.MiB)
+	for _, r := range regions {
+		size := w.sizes[r]
+		s.page.ObserveRange("scan", time.Duration(float64(size)/rate*float64(time.Second)))
+		s.page.ObserveRangeSize("write", size)
+		s.page.AddScan("write", uint64(max(size/rowSize, 1)), uint64(size))
+	}
+}
+
+// rowSize is the size of a virtual row, for the count of keys on the metrics page.
+const rowSize = 1024
 
 func (s *Store) openStream(req *backup.BackupRequest, regions int) events.Stream {
 	s.mu.Lock()

@@ -40,6 +40,7 @@ type Config struct {
 
 // Place is where one store listens.
 type Place struct {
+	Index         int // from 0; names the store's directory
 	ID            uint64
 	Host          int
 	Address       string
@@ -64,16 +65,16 @@ func New(cfg Config, places []Place) (*Cluster, error) {
 	for h := range cfg.Shape.Hosts {
 		c.machines = append(c.machines, newMachine(shape.HostName(h), float64(cfg.Shape.Cores), cfg.Shape.HostLoad(h)))
 	}
-	for i, p := range places {
-		if _, err := c.add(i, p); err != nil {
+	for _, p := range places {
+		if _, err := c.add(p); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
-func (c *Cluster) add(index int, p Place) (*Store, error) {
-	dir := filepath.Join(c.cfg.Dir, fmt.Sprintf("tikv-%d", index+1))
+func (c *Cluster) add(p Place) (*Store, error) {
+	dir := filepath.Join(c.cfg.Dir, fmt.Sprintf("tikv-%d", p.Index+1))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make store directory: %w", err)
 	}
@@ -86,7 +87,7 @@ func (c *Cluster) add(index int, p Place) (*Store, error) {
 		return nil, fmt.Errorf("open settings of %s: %w", p.Address, err)
 	}
 	m := c.machines[p.Host]
-	s := &Store{cluster: c, place: p, machine: m, settings: conf, condition: Up, configMode: ConfigOK}
+	s := &Store{cluster: c, place: p, machine: m, settings: conf, page: newPage(sh), condition: Up, configMode: ConfigOK}
 	m.do(func(now time.Duration) {
 		s.plant = m.plant.AddStore(now, plant.StoreConfig{
 			Version:                 sh.TiKVVersion,
@@ -121,14 +122,18 @@ func (c *Cluster) Store(id uint64) (*Store, error) {
 // Register makes the stores known to PD.
 func (c *Cluster) Register(ctx context.Context) error {
 	for _, s := range c.Stores() {
-		if err := c.cfg.PD.PutStore(ctx, s.meta()); err != nil {
-			return fmt.Errorf("put store %d: %w", s.place.ID, err)
-		}
-		if err := c.heartbeat(ctx, s); err != nil {
+		if err := c.register(ctx, s); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (c *Cluster) register(ctx context.Context, s *Store) error {
+	if err := c.cfg.PD.PutStore(ctx, s.meta()); err != nil {
+		return fmt.Errorf("put store %d: %w", s.place.ID, err)
+	}
+	return c.heartbeat(ctx, s)
 }
 
 // Meta describes a store to PD before it is registered, as the first store of a cluster must be.
@@ -151,6 +156,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 		group.Go(func() error { return m.run(ctx) })
 	}
 	group.Go(func() error { return c.heartbeats(ctx) })
+	group.Go(func() error { return c.serveBusiness(ctx) })
 	group.Go(func() error { return c.cfg.Regions.Run(ctx, heartbeatInterval) })
 	err := group.Wait()
 	for _, s := range c.Stores() {
@@ -175,32 +181,24 @@ func (c *Cluster) heartbeats(ctx context.Context) error {
 	}
 }
 
-// heartbeat reports what PD knows of a store's size: an equal part of the virtual size of all replicas.
+// heartbeat reports what PD knows of a store's size: of the virtual size of all replicas the part that it holds.
 func (c *Cluster) heartbeat(ctx context.Context, s *Store) error {
 	if !s.alive() {
 		return nil
 	}
-	used := uint64(int64(c.cfg.Shape.Size) / int64(len(c.Stores())))
-	_, peers := c.cfg.Regions.Led(s.place.ID)
+	held, regions, total := c.cfg.Regions.Held(s.place.ID)
+	used := uint64(float64(c.cfg.Shape.Size) * float64(held) / float64(total))
+	capacity := 2 * uint64(c.cfg.Shape.Size) / uint64(len(c.Stores()))
+	capacity = max(capacity, used)
 	stats := &pdpb.StoreStats{
 		StoreId: s.place.ID, StartTime: uint32(s.startedAt().Unix()),
-		Capacity: 2 * used, UsedSize: used, Available: used,
-		RegionCount: uint32(peers),
+		Capacity: capacity, UsedSize: used, Available: capacity - used,
+		RegionCount: uint32(regions),
 		Interval:    &pdpb.TimeInterval{StartTimestamp: uint64(time.Now().Add(-heartbeatInterval).Unix()), EndTimestamp: uint64(time.Now().Unix())},
 	}
 	if err := c.cfg.PD.StoreHeartbeat(ctx, stats); err != nil {
 		return fmt.Errorf("heartbeat of store %d: %w", s.place.ID, err)
 	}
-	return nil
-}
-
-// SetLoad changes the business load of a host.
-func (c *Cluster) SetLoad(host int, load float64) error {
-	if host < 0 || host >= len(c.machines) {
-		return fmt.Errorf("no host %d", host)
-	}
-	m := c.machines[host]
-	m.do(func(now time.Duration) { m.plant.SetBase(now, load) })
 	return nil
 }
 

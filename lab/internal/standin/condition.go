@@ -69,12 +69,13 @@ func (s *Store) reopen(ctx context.Context) error {
 		s.plant.Apply(now, plantSettings(s.settings.Backup()))
 		s.plant.Start(now)
 	})
+	s.page.Restart(time.Now())
 	if err := s.start(); err != nil {
 		return err
 	}
-	if err := s.cluster.cfg.PD.PutStore(ctx, s.meta()); err != nil {
-		return fmt.Errorf("put store %d: %w", s.place.ID, err)
+	if err := s.cluster.register(ctx, s); err != nil {
+		return err
 	}
 	s.cluster.cfg.Regions.SetDown(s.place.ID, false)
-	return s.cluster.heartbeat(ctx, s)
+	return nil
 }

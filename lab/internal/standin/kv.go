@@ -55,7 +55,9 @@ type arrival struct {
 func (d *delayedStream) read() {
 	for {
 		req, err := d.Tikv_BatchCommandsServer.Recv()
-		a := arrival{req: req, err: err, due: time.Now().Add(d.store.kvLatency())}
+		latency := d.store.kvLatency()
+		d.store.observeCommands(req, latency)
+		a := arrival{req: req, err: err, due: time.Now().Add(latency)}
 		select {
 		case d.arrivals <- a:
 		case <-d.Context().Done():

@@ -18,6 +18,8 @@ type machine struct {
 	mu    sync.Mutex
 	plant *plant.Host
 	jobs  map[*plant.Request]*job
+	// stopReplay ends the load that is being replayed; nil if there was none.
+	stopReplay context.CancelFunc
 }
 
 func newMachine(name string, cores, load float64) *machine {
@@ -32,12 +34,15 @@ func (m *machine) do(f func(now time.Duration)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f(time.Since(m.epoch))
-	m.deliver(m.plant.Advance(time.Since(m.epoch)))
+	m.advance()
 	select {
 	case m.wake <- struct{}{}:
 	default:
 	}
 }
+
+// advance lets time pass to the present. The caller holds the lock.
+func (m *machine) advance() { m.deliver(m.plant.Advance(time.Since(m.epoch))) }
 
 func (m *machine) deliver(events []plant.Event) {
 	for _, e := range events {
@@ -79,13 +84,12 @@ func (m *machine) run(ctx context.Context) error {
 func (m *machine) step() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := time.Since(m.epoch)
-	m.deliver(m.plant.Advance(now))
+	m.advance()
 	next, ok := m.plant.NextEvent()
 	if !ok {
 		return time.Second
 	}
-	return min(max(next-now, 0), time.Second)
+	return min(max(next-m.plant.Now(), 0), time.Second)
 }
 
 // job is one Backup request on the plant.

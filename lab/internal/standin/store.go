@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/brctl/brctl/lab/internal/events"
+	"github.com/brctl/brctl/lab/internal/metricspage"
 	"github.com/brctl/brctl/lab/internal/plant"
 	"github.com/brctl/brctl/lab/internal/settings"
 )
@@ -50,6 +51,7 @@ type Store struct {
 	machine  *machine
 	plant    *plant.Store
 	settings *settings.Settings
+	page     *metricspage.Store
 
 	mu         sync.Mutex
 	condition  Condition

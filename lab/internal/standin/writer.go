@@ -66,12 +66,17 @@ func (w *writer) answer(ctx context.Context, p engine.Piece) *backup.BackupRespo
 	rows, kvErr, regionErr := w.read(ctx, p)
 	switch {
 	case regionErr != nil:
+		w.store.page.AddError("region_not_found")
 		resp.Error = &backup.Error{Msg: regionErr.Message, Detail: &backup.Error_RegionError{RegionError: regionErr}}
 	case kvErr != nil:
+		w.store.page.AddError("key_is_locked")
 		resp.Error = &backup.Error{Msg: kvErr.String(), Detail: &backup.Error_KvError{KvError: kvErr}}
 	case len(rows) > 0:
+		begin := time.Now()
 		file, err := w.write(ctx, p, rows)
+		w.store.page.ObserveRange("save", time.Since(begin))
 		if err != nil {
+			w.store.page.AddError("other")
 			resp.Error = &backup.Error{Msg: err.Error()}
 			return resp
 		}
