@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/brctl/brctl/internal/pd/pdtest"
-	"github.com/brctl/brctl/pkg/policy"
 )
 
 const safePointPath = "/pd/api/v1/gc/safepoint"
@@ -138,5 +137,4 @@ func TestTSOIsPDsClock(t *testing.T) {
 	if d := fake.Now().Sub(first.Time()); d < 0 || d > 10*time.Second {
 		t.Errorf("differs by %s from pd's clock", d)
 	}
-	var _ policy.TS = first
 }

@@ -208,7 +208,7 @@ func (l *Lease) keep(ctx context.Context, renewed time.Time) {
 		case errors.Is(err, ErrLeaseLost):
 			l.end(err)
 		case !time.Now().Before(giveUp):
-			l.end(fmt.Errorf("%w: not renewed since %s: %v", ErrLeaseLost, renewed.UTC().Format(time.RFC3339), err))
+			l.end(fmt.Errorf("%w: not renewed since %s: %w", ErrLeaseLost, renewed.UTC().Format(time.RFC3339), err))
 		}
 	}
 }

@@ -71,15 +71,15 @@ type reply struct {
 }
 
 // Start runs a cluster of n members until the test ends. Member 0 leads.
-func Start(t testing.TB, n int) *FakePD {
-	t.Helper()
-	return start(t, n, nil)
+func Start(tb testing.TB, n int) *FakePD {
+	tb.Helper()
+	return start(tb, n, nil)
 }
 
 // StartTLS is Start with TLS; config needs a server certificate.
-func StartTLS(t testing.TB, n int, config *tls.Config) *FakePD {
-	t.Helper()
-	return start(t, n, config)
+func StartTLS(tb testing.TB, n int, config *tls.Config) *FakePD {
+	tb.Helper()
+	return start(tb, n, config)
 }
 
 // New returns a cluster of one member without a listener: a test serves it with
@@ -104,16 +104,16 @@ func newMember(f *FakePD, number int, url string) *member {
 	}
 }
 
-func start(t testing.TB, n int, config *tls.Config) *FakePD {
-	t.Helper()
+func start(tb testing.TB, n int, config *tls.Config) *FakePD {
+	tb.Helper()
 	f := newFake()
 	for i := range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
-			t.Fatalf("listen for pd member %d: %v", i, err)
+			tb.Fatalf("listen for pd member %d: %v", i, err)
 		}
 		f.members = append(f.members, newMember(f, i, scheme(config)+listener.Addr().String()))
-		f.members[i].serve(t, listener, config)
+		f.members[i].serve(tb, listener, config)
 	}
 	return f
 }
@@ -126,7 +126,8 @@ func scheme(config *tls.Config) string {
 }
 
 // serve answers on listener until the test ends.
-func (m *member) serve(t testing.TB, listener net.Listener, config *tls.Config) {
+func (m *member) serve(tb testing.TB, listener net.Listener, config *tls.Config) {
+	tb.Helper()
 	rpc := grpc.NewServer()
 	m.Register(rpc)
 	protocols := new(http.Protocols)
@@ -152,10 +153,10 @@ func (m *member) serve(t testing.TB, listener net.Listener, config *tls.Config) 
 			serve = func(l net.Listener) error { return m.server.ServeTLS(l, "", "") }
 		}
 		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			t.Errorf("serve pd member %d: %v", m.number, err)
+			tb.Errorf("serve pd member %d: %v", m.number, err)
 		}
 	})
-	t.Cleanup(func() { m.stop(); serving.Wait() })
+	tb.Cleanup(func() { m.stop(); serving.Wait() })
 }
 
 func (m *member) stop() {
