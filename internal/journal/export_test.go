@@ -1,6 +1,10 @@
 package journal
 
-import "testing"
+import (
+	"errors"
+	"os"
+	"testing"
+)
 
 // FaultyDisk is the real disk with failures by operation name: "create",
 // "append", "rename", "syncdir", "write", "sync", "truncate". A write
@@ -67,6 +71,11 @@ func (d *FaultyDisk) Create(path string) (file, error) {
 func (d *FaultyDisk) Rename(from, to string) error {
 	if err := d.check("rename"); err != nil {
 		return err
+	}
+	if d.NoSync { // ext4 writes a file out when it replaces another
+		if err := os.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
 	return d.osDisk.Rename(from, to)
 }

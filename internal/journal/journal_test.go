@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -277,6 +278,32 @@ func holdForever(path string) {
 	}
 	fmt.Println("held")
 	select {}
+}
+
+func TestRecordsOfManyGoroutinesAreAllKept(t *testing.T) {
+	path := journalPath(t)
+	j := mustOpen(t, path)
+	var wg sync.WaitGroup
+	for store := range uint64(8) {
+		wg.Go(func() {
+			for _, value := range []string{"4", "3", "2"} {
+				if err := j.Intend("run", []journal.Entry{entry(store, "8", value)}); err != nil {
+					t.Error(err)
+				}
+				j.Pending()
+			}
+		})
+	}
+	wg.Wait()
+	got := reopen(t, j, path).Pending()
+	for _, p := range got {
+		if p.Old != "8" || len(p.Ours) != 3 {
+			t.Errorf("%+v, want old 8 and three values of ours", p)
+		}
+	}
+	if len(got) != 8 {
+		t.Errorf("%d pending, want 8", len(got))
+	}
 }
 
 func TestListShowsEveryJournalAndHidesNoneBehindABadOne(t *testing.T) {

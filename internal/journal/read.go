@@ -43,8 +43,10 @@ func List(dir string) ([]Listed, error) {
 	return out, nil
 }
 
-// Read returns what a journal says without locking it; a run may be writing to
-// it. A missing journal says nothing, without an error. With a *CorruptError
+// Read returns what a journal says without locking it. A run may be writing to
+// it: then a note of a last write that was cut short may only mean that Read
+// came in the middle of it. A missing journal says nothing, without an error.
+// With a *CorruptError
 // the contents are those of the undamaged records; with any other error they
 // are empty.
 func Read(path string) (Contents, error) {

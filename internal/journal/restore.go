@@ -18,7 +18,8 @@ type Settings interface {
 	Apply(ctx context.Context, settings []policy.Setting) []policy.SetResult
 }
 
-// Topology tells which stores PD knows, tombstones included.
+// Topology tells which stores PD knows, tombstones included: only ID and Stores
+// of the cluster are looked at.
 type Topology interface {
 	Cluster(ctx context.Context) (policy.Cluster, error)
 }

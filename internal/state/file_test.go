@@ -362,6 +362,53 @@ func TestAFullFileSaysSoAndKeepsWhatItHad(t *testing.T) {
 	}
 }
 
+func TestARealFullFileSystemKeepsWhatWasAcknowledged(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=512k"); err != nil {
+		t.Skipf("skip: no tmpfs: %v", err)
+	}
+	t.Cleanup(func() { must(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	db := open(t, dir)
+	must(t, db.CreateRun(t.Context(), queued(1, "nightly", policy.RunRunning)))
+	acknowledged := 0
+	var err error
+	for err == nil && acknowledged < 10000 {
+		if _, err = db.AppendEvent(t.Context(), id(1), policy.Event{At: began, Kind: "tick", Message: strings.Repeat("x", 500)}); err == nil {
+			acknowledged++
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), "full") || acknowledged == 0 {
+		t.Fatalf("after %d events: %v, want a full disk", acknowledged, err)
+	}
+	_ = db.Close() // there is no room to tidy up in
+	got, err := open(t, dir).Events(t.Context(), id(1), 0)
+	if err != nil || len(got) != acknowledged {
+		t.Errorf("%d events, %v, want the %d acknowledged", len(got), err, acknowledged)
+	}
+}
+
+func TestManyMayOpenANewFileAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			db, err := state.Open(context.Background(), dir, options())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer func() { _ = db.Close() }()
+			if err := db.CreateRun(context.Background(), queued(n, "nightly", policy.RunQueued)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if runs, err := open(t, dir).Runs(t.Context(), state.Filter{}); err != nil || len(runs) != 8 {
+		t.Errorf("%d runs, %v, want 8", len(runs), err)
+	}
+}
+
 func TestACallEndsWithItsContext(t *testing.T) {
 	db := open(t, t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 )
 
@@ -15,8 +14,9 @@ func (db *DB) transact(ctx context.Context, work func(context.Context, *sql.Tx) 
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
+	defer func() { _ = tx.Rollback() }() // after a commit there is nothing to roll back
 	if err := work(ctx, tx); err != nil {
-		return errors.Join(err, tx.Rollback())
+		return err
 	}
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)

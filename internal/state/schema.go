@@ -139,7 +139,7 @@ func migrate(ctx context.Context, db *sql.DB, steps []migration, brctl string, n
 	if err != nil {
 		return fmt.Errorf("begin migration: %w", err)
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit there is nothing to roll back
+	defer func() { _ = tx.Rollback() }() // after a commit there is nothing to roll back
 	have, err := readSchema(ctx, tx)
 	if err != nil {
 		return err
