@@ -47,10 +47,10 @@ func abandon(attempt Attempt) {
 // childStarted makes the process known to the journal and the record before
 // anything else happens, so that no death of ours can lose it.
 func (r *Runner) childStarted(ctx context.Context, run *Run, ref policy.ChildRef) error {
+	run.Child = &ref
 	if err := r.deps.Journal.ChildStarted(run.ID, ref); err != nil {
 		return fmt.Errorf("journal process %d: %w", ref.PID, err)
 	}
-	run.Child = &ref
 	if run.EngineStartedAt.IsZero() {
 		run.EngineStartedAt = r.deps.Now()
 	}

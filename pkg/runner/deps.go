@@ -80,6 +80,9 @@ type Journal interface {
 	Saw(key policy.SettingKey, got string) error
 	ChildStarted(runID string, ref policy.ChildRef) error
 	ChildGone(ref policy.ChildRef) error
+	// Children lists the processes that started and are not known to be gone,
+	// those of earlier lives of ours included.
+	Children() []policy.ChildRef
 	// Restore puts back every pending setting that still has a value of ours,
 	// retrying until ctx ends. It returns one result per pending setting.
 	Restore(ctx context.Context) ([]Restore, error)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/brctl/brctl/pkg/policy"
@@ -63,24 +64,40 @@ func (r *Runner) warnUnseenStores(run *Run, artifact policy.Artifact) {
 // end makes certain that nothing of the engine is left before settings go
 // back.
 func (r *Runner) end(ctx context.Context, run *Run) error {
-	if run.Child == nil {
-		return nil
-	}
-	if err := r.deps.Engine.Recover(ctx, *run.Child); err != nil {
-		return fmt.Errorf("end the backup process %d: %w", run.Child.PID, err)
-	}
-	if err := r.deps.Journal.ChildGone(*run.Child); err != nil {
-		return fmt.Errorf("journal the end of process %d: %w", run.Child.PID, err)
+	if err := endChildren(ctx, r.deps, children(r.deps.Journal, run)); err != nil {
+		return err
 	}
 	run.Child = nil
+	return nil
+}
+
+// children lists the processes that may live. The journal and the run differ
+// only where a death of ours or a full disk came between the two books.
+func children(journal Journal, run *Run) []policy.ChildRef {
+	refs := journal.Children()
+	if run.Child != nil && !slices.Contains(refs, *run.Child) {
+		refs = append(refs, *run.Child)
+	}
+	return refs
+}
+
+func endChildren(ctx context.Context, deps Deps, refs []policy.ChildRef) error {
+	for _, ref := range refs {
+		if err := deps.Engine.Recover(ctx, ref); err != nil {
+			return fmt.Errorf("end the backup process %d: %w", ref.PID, err)
+		}
+		if err := deps.Journal.ChildGone(ref); err != nil {
+			return fmt.Errorf("journal the end of process %d: %w", ref.PID, err)
+		}
+	}
 	return nil
 }
 
 // restore puts every setting back. Settings are left changed while the engine
 // may still run: with the old, higher thread count it would hurt more.
 func (r *Runner) restore(ctx context.Context, run *Run) error {
-	if run.Child != nil {
-		return fmt.Errorf("settings are not restored while process %d may live; run: brctl settings restore", run.Child.PID)
+	if left := children(r.deps.Journal, run); len(left) > 0 {
+		return fmt.Errorf("settings are not restored while process %d may live; run: brctl settings restore", left[0].PID)
 	}
 	r.deps.Reached("before_restore")
 	results, err := r.deps.Journal.Restore(ctx)
@@ -170,8 +187,12 @@ func (r *Runner) checkLease(ctx context.Context) error {
 	if r.lease == nil {
 		return nil
 	}
-	if err := r.lease.Check(ctx); err != nil {
-		return fmt.Errorf("%w: %w", errLeaseLost, err)
+	err := r.lease.Check(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	}
-	return nil
+	return fmt.Errorf("%w: %w", errLeaseLost, err)
 }

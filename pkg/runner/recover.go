@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/brctl/brctl/pkg/policy"
@@ -9,8 +10,10 @@ import (
 
 // Recover finishes what an earlier life of brctl left of a cluster: for each
 // unfinished run it ends the engine's process, puts settings back and records
-// the run as interrupted; then it restores whatever else the journal holds. It
-// must be called while no other brctl uses the same state directory.
+// the run as interrupted, or as it would have ended where no more was missing;
+// then it ends and restores whatever else the journal holds. What cannot be put
+// back within req.UndoTimeout stays in the journal. It must be called while no
+// other brctl uses the same state directory.
 //
 // The returned warnings are for people; the error is set when the records
 // could not be read or written.
@@ -21,13 +24,22 @@ func Recover(ctx context.Context, deps Deps, req Request, clusterID uint64) (war
 	}
 	for _, run := range runs {
 		resumeAt(run)
-		if err := New(deps, req).Run(ctx, run); err != nil {
-			return warnings, err
-		}
-		warnings = append(warnings, fmt.Sprintf("run %s was interrupted in an earlier life and is closed", run.ID))
+		err = errors.Join(err, New(deps, req).Run(ctx, run))
+		warnings = append(warnings, fmt.Sprintf("run %s of an earlier life is closed: %s", run.ID, run.Status))
 		warnings = append(warnings, run.Warnings...)
 	}
-	restores, err := deps.Journal.Restore(ctx)
+	return append(warnings, New(deps, req).recoverJournal(ctx)...), err
+}
+
+// recoverJournal undoes what the journal holds although no unfinished run does:
+// a run whose end was recorded before all was put back, or lost records.
+func (r *Runner) recoverJournal(ctx context.Context) (warnings []string) {
+	ctx, cancel := context.WithTimeout(ctx, r.req.UndoTimeout)
+	defer cancel()
+	if err := endChildren(ctx, r.deps, r.deps.Journal.Children()); err != nil {
+		return []string{"settings of an earlier run are not restored: " + err.Error()}
+	}
+	restores, err := r.deps.Journal.Restore(ctx)
 	for _, res := range restores {
 		if res.State == RestorePending {
 			warnings = append(warnings, fmt.Sprintf("%s is still changed, was %s: %s", res.SettingKey, res.Old, res.Message))
@@ -36,7 +48,7 @@ func Recover(ctx context.Context, deps Deps, req Request, clusterID uint64) (war
 	if err != nil {
 		warnings = append(warnings, "restore settings of an earlier run: "+err.Error())
 	}
-	return warnings, nil
+	return warnings
 }
 
 // resumeAt chooses where a run that died goes on. A backup that only lacked

@@ -216,10 +216,9 @@ func (r *Runner) verdict(ctx context.Context, err error) (policy.RunStatus, poli
 		if step.Verdict == "" {
 			return policy.RunFailed, step.Reason
 		}
-		return step.Verdict, step.Reason
-	}
-	if cause != nil {
+	case cause != nil: // the error is but how the cancel showed itself
 		return policy.RunInterrupted, policy.ReasonDied
+		return step.Verdict, step.Reason
 	}
 	return policy.RunFailed, policy.ReasonInternal
 }
@@ -230,7 +229,11 @@ func (r *Runner) event(ctx context.Context, run *Run, kind, message string, data
 
 // note records an event and shows it; a book that cannot be written is a
 // warning here, since the step's own Save will fail as well.
+// event records what happened, although the run may be cancelled: how a cancel
+// went is worth knowing.
 func (r *Runner) note(ctx context.Context, run *Run, kind, message string, data map[string]any) {
+	ctx, cancel := r.detached(ctx, recordTimeout)
+	defer cancel()
 	if err := r.event(ctx, run, kind, message, data); err != nil {
 		run.warn("record event: " + err.Error())
 	}
