@@ -35,6 +35,14 @@ type Reading struct {
 	Err   error
 }
 
+// String is here because the one of the embedded key would hide the value.
+func (r Reading) String() string {
+	if !r.Known {
+		return fmt.Sprintf("%s unknown: %v", r.SettingKey, r.Err)
+	}
+	return fmt.Sprintf("%s = %s", r.SettingKey, r.Value)
+}
+
 // SetState is what became of one SET CONFIG, judged by reading back.
 type SetState string
 
@@ -53,6 +61,18 @@ type SetResult struct {
 	State   SetState
 	Got     string // value read back; "" when State is SetUnknown
 	Message string // the instance's or TiDB's own words, "" when applied
+}
+
+// String is here because the one of the embedded setting would hide the result.
+func (r SetResult) String() string {
+	text := fmt.Sprintf("%s: %s", r.Setting, r.State)
+	if r.Got != "" {
+		text += ", got " + r.Got
+	}
+	if r.Message != "" {
+		text += " (" + r.Message + ")"
+	}
+	return text
 }
 
 // MayHaveChanged reports whether the instance may now differ from before, so
