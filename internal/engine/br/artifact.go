@@ -170,7 +170,7 @@ func (m *metaReader) rootField(ctx context.Context, w wireField) error {
 	case metaClusterVersion:
 		return readText(w, &m.artifact.ClusterVersion)
 	case metaBRVersion:
-		return readText(w, &m.artifact.EngineVersion)
+		return readRelease(w, &m.artifact.EngineVersion)
 	case metaEndVersion:
 		m.artifact.BackupTS = policy.TS(w.value)
 	case metaFormat:
@@ -269,9 +269,18 @@ func readFile(w wireField) (*backuppb.File, error) {
 	return f, nil
 }
 
-// readText reads a version. br's own ends with a line break.
+// readText reads a text on one line, which br quotes in some releases.
 func readText(w wireField, to *string) error {
 	b, err := w.message(maxFileMessage)
 	*to = bounded(strings.Trim(strings.ToValidUTF8(string(b), "?"), "\"\n "))
+	return err
+}
+
+// readRelease reads the release of br, which records all that --version prints.
+func readRelease(w wireField, to *string) error {
+	err := readText(w, to)
+	if release := between(*to+"\n", "Release Version: ", "\n"); release != "" {
+		*to = release
+	}
 	return err
 }

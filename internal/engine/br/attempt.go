@@ -183,6 +183,9 @@ func (a *Attempt) judge(res proc.Result) policy.Outcome {
 		o.BackupTS = cp.BackupTS
 	}
 	o.Resumable = canResume
+	if o.Resumable && o.Class == policy.OutcomeKilled {
+		o.RetryAfter = lockLife // it could not take its lock off
+	}
 	return o
 }
 

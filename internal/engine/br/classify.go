@@ -61,7 +61,7 @@ func (c *classifier) outcome(r Report, res proc.Result) (o policy.Outcome, canRe
 		o.Reason = joinNonEmpty("; last words: ", killedBy(res), text)
 	case res.ExitCode == exitPanic && o.Class != policy.OutcomePermanent:
 		o.Class, o.Reason = policy.OutcomeTool, joinNonEmpty(": ", "br panicked", r.Panic)
-	case text == "" && (r.Canceled || res.Stopped || r.Signal != ""):
+	case text == "" && (r.Canceled || onlyCanceled(r.PrintedError) || res.Stopped || r.Signal != ""):
 		o.Class, o.Reason = policy.OutcomeTransient, interrupted(r, res)
 	case text == "":
 		o.Class, o.Reason = policy.OutcomeTool, fmt.Sprintf("br ended with %d and said no reason", res.ExitCode)

@@ -59,9 +59,11 @@ func parseHead(line []byte) (head, bool) {
 		return head{}, false
 	}
 	_, rest, ok = plainToken(rest) // the caller
-	if !ok || len(rest) < 2 || rest[0] != '[' {
+	open := bytes.IndexByte(rest, '[')
+	if !ok || open < 0 {
 		return head{}, false
 	}
+	rest = rest[open:]
 	end := tokenEnd(rest[1:])
 	if end < 0 {
 		return head{}, false

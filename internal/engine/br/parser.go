@@ -2,6 +2,7 @@ package br
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -127,6 +128,8 @@ const (
 	msgKeepID    = "skip removing gc-safepoint keeper for next retry"
 	msgRound     = "This round of backup starts..."
 	msgRanges    = "backup ranges"
+	msgDDLSpace  = "ingest backfill may not be available"
+	msgHoldLost  = "service GC safe point lost, we may fail to back up if GC lifetime isn't long enough"
 )
 
 func (p *Parser) entry(e entry) {
@@ -199,16 +202,17 @@ func (p *Parser) complaint(e entry) {
 	if e.level == "INFO" || e.level == "DEBUG" || e.level == "" {
 		return
 	}
-	p.safePoint(between(e.get("safePoint"), "ID=", ","))
 	cause := p.firstCause(e)
 	if e.level == "WARN" {
-		text := bounded(joinNonEmpty(": ", e.message, cause))
-		p.report.LastWarning = text
-		p.emit(policy.AttemptEvent{Kind: policy.AttemptDiagnostic, Message: text})
+		// br warns about much that is in order; a cause makes the difference. The
+		// TiDB inside br also warns about DDL, which br does not do.
+		if cause != "" && e.message != msgDDLSpace || e.message == msgHoldLost {
+			p.warn(bounded(joinNonEmpty(": ", e.message, cause)))
+		}
 		return
 	}
 	if e.level == "PANIC" || e.level == "FATAL" {
-		setFirst(&p.report.Panic, joinNonEmpty(": ", e.message, cause))
+		p.report.Panic = bounded(joinNonEmpty(": ", e.message, cause)) // the log says more than the stack
 	}
 	if cause == "" && e.get("error") == "" {
 		cause = e.message
@@ -216,6 +220,11 @@ func (p *Parser) complaint(e entry) {
 	if cause != "" {
 		setFirst(&p.report.FirstError, cause)
 	}
+}
+
+func (p *Parser) warn(text string) {
+	p.report.LastWarning = text
+	p.emit(policy.AttemptEvent{Kind: policy.AttemptDiagnostic, Message: text})
 }
 
 // firstCause returns the first error field that is a cause: after one real
@@ -279,18 +288,21 @@ func parseBar(text string) (policy.Progress, bool) {
 	if start < 0 {
 		return policy.Progress{}, false
 	}
-	v, err := strconv.ParseFloat(strings.TrimSpace(text[start+1:end]), 64)
-	if err != nil || v < 0 || v > 100 {
-		return policy.Progress{}, false
-	}
-	return policy.Progress{Step: strings.TrimSpace(text[:open]), Ratio: v / 100}, true
+	r, ok := parsePercent(text[start+1 : end+1])
+	return policy.Progress{Step: strings.TrimSpace(text[:open]), Ratio: r}, ok
 }
 
 // ratio reads "16.88%"; "?%", of a step without a total, is 0.
 func ratio(percent string) float64 {
-	v, err := strconv.ParseFloat(strings.TrimSuffix(percent, "%"), 64)
+	r, _ := parsePercent(percent)
+	return r
+}
+
+// parsePercent turns "16.88%" into 0.1688, to the four digits that br prints.
+func parsePercent(s string) (float64, bool) {
+	v, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(s), "%"), 64)
 	if err != nil || !(v >= 0 && v <= 100) {
-		return 0
+		return 0, false
 	}
-	return v / 100
+	return math.Round(v*100) / 1e4, true
 }

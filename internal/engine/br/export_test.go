@@ -1,0 +1,21 @@
+package br
+
+import (
+	"github.com/brctl/brctl/internal/proc"
+	"github.com/brctl/brctl/pkg/policy"
+)
+
+// Judge opens the classifier to tests: the outcome of a text, without a child.
+func Judge(r Report, res proc.Result) (policy.Outcome, bool) { return newClassifier().outcome(r, res) }
+
+// Follower opens the log follower to tests.
+type Follower = follower
+
+// Follow is the constructor of Follower.
+func Follow(path string, emit func([]byte)) (*Follower, error) { return follow(path, emit) }
+
+// Poll reads what is new.
+func (f *follower) Poll() error { return f.poll() }
+
+// Close reads the rest.
+func (f *follower) Close() error { return f.close() }
