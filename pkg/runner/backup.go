@@ -95,16 +95,17 @@ func outcomeError(o policy.Outcome) error {
 func (r *Runner) watch(ctx context.Context, run *Run, attempt Attempt) error {
 	monitorCtx, stopMonitor := context.WithCancel(ctx)
 	view := newView(r, run)
-	reports := make(chan report)
+	looks := make(chan report)
+	reports := (<-chan report)(looks)
 	var wg sync.WaitGroup
-	wg.Go(func() { r.monitor(monitorCtx, reports) })
+	wg.Go(func() { r.monitor(monitorCtx, looks) })
 	defer wg.Wait()
 	defer stopMonitor()
 
 	var stopCause error
 	stop := func(cause error) {
 		if stopCause == nil {
-			stopCause = cause
+			stopCause, reports = cause, nil // nothing is set any more
 			r.note(ctx, run, "stopping", "stop br: "+cause.Error(), nil)
 			attempt.Stop()
 		}
@@ -183,9 +184,12 @@ func plausibleGC(gc policy.TS, now time.Time) bool { return gc.Time().Before(now
 // setAgain gives the planned settings to TiKVs that joined or restarted.
 func (r *Runner) setAgain(ctx context.Context, run *Run, view *view, stores []policy.Store, again []policy.Setting) {
 	r.note(ctx, run, "set_again", fmt.Sprintf("set %d settings of TiKVs that joined or restarted", len(again)), nil)
-	err := r.applySettings(ctx, run, again)
+	err := r.checkLease(ctx)
+	if err == nil {
+		err = r.applySettings(ctx, run, again)
+	}
 	var step *stepError
-	if errors.As(err, &step) && step.Reason == policy.ReasonSettings {
+	if errors.As(err, &step) && step.Reason == policy.ReasonSettings || errors.Is(err, errLeaseLost) {
 		r.note(ctx, run, "set_again_failed", err.Error(), nil)
 		return // tried again at the next look
 	}

@@ -101,20 +101,25 @@ func (r *Runner) restore(ctx context.Context, run *Run) error {
 	}
 	r.deps.Reached("before_restore")
 	results, err := r.deps.Journal.Restore(ctx)
-	takeRestores(run, results)
+	back := takeRestores(run, results)
 	if err != nil {
 		return fmt.Errorf("restore settings: %w; what is pending is kept in the journal: brctl settings restore", err)
 	}
 	if len(results) > 0 {
-		r.note(ctx, run, "settings_restored", fmt.Sprintf("%d settings put back", len(results)), nil)
+		r.note(ctx, run, "settings_restored", fmt.Sprintf("%d of %d settings put back", back, len(results)), nil)
 	}
 	return nil
 }
 
-func takeRestores(run *Run, results []Restore) {
+// takeRestores takes the results into the run and returns how many settings
+// have their old value.
+func takeRestores(run *Run, results []Restore) (back int) {
 	byKey := make(map[policy.SettingKey]Restore, len(results))
 	for _, res := range results {
 		byKey[res.SettingKey] = res
+		if res.State == Restored || res.State == RestoreUntouched {
+			back++
+		}
 	}
 	for i, c := range run.Settings {
 		res, ok := byKey[c.SettingKey]
@@ -130,6 +135,7 @@ func takeRestores(run *Run, results []Restore) {
 		case Restored, RestoreGone, RestoreUntouched:
 		}
 	}
+	return back
 }
 
 // record gives the run its final status.

@@ -17,6 +17,9 @@ type view struct {
 	run   *Run
 	plan  policy.Plan
 	cores map[string]float64 // by host
+	// quota is the CPU limit of each store when the plan was made. PD's list,
+	// which is all that a later look has, says nothing of it.
+	quota map[uint64]float64
 
 	last      policy.Progress
 	startedAt time.Time
@@ -26,18 +29,23 @@ type view struct {
 }
 
 func newView(r *Runner, run *Run) *view {
-	v := &view{run: run, plan: *run.Plan, startedAt: r.deps.Now(), cores: map[string]float64{}, seen: map[uint64]time.Time{}}
+	v := &view{run: run, plan: *run.Plan, startedAt: r.deps.Now(), cores: map[string]float64{}, quota: map[uint64]float64{}, seen: map[uint64]time.Time{}}
 	for _, h := range r.cluster.Hosts {
 		v.cores[h.Name] = h.Cores
 	}
+	for _, s := range r.cluster.Stores {
+		v.quota[s.ID] = s.Cores
+	}
+	v.now.stores = r.cluster.Stores
 	v.settled(r.cluster.Stores)
 	return v
 }
 
-// settled remembers that stores have the planned settings now.
+// settled remembers that stores have the planned settings now. A silent store
+// was left out, and may come back without having started anew.
 func (v *view) settled(stores []policy.Store) {
 	for _, s := range stores {
-		if s.BackedUp() {
+		if s.BackedUp() && !s.Silent {
 			v.seen[s.ID] = s.StartedAt
 		}
 	}
@@ -45,8 +53,12 @@ func (v *view) settled(stores []policy.Store) {
 
 func (v *view) progress(p policy.Progress) { v.last = p }
 
-// report keeps the last two looks; CPU needs both.
+// report keeps the last two looks; CPU needs both. Where PD did not answer, the
+// stores are those of the look before.
 func (v *view) report(rep report) {
+	if rep.stores == nil {
+		rep.stores = v.now.stores
+	}
 	v.before, v.now = v.now, rep
 }
 
@@ -60,6 +72,9 @@ func (v *view) toSetAgain(plan policy.Plan, stores []policy.Store) []policy.Sett
 		}
 		if started, known := v.seen[s.ID]; known && started.Equal(s.StartedAt) {
 			continue
+		}
+		if s.Cores == 0 {
+			s.Cores = v.quota[s.ID]
 		}
 		again = append(again, policy.SettingsFor(plan, s)...)
 	}
