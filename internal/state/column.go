@@ -131,3 +131,28 @@ func (d document[T]) Scan(src any) error {
 	*d.v = new(T)
 	return dec.Decode(*d.v)
 }
+
+// lines keeps a list of texts as a JSON array, never NULL.
+type lines struct{ v *[]string }
+
+// Value implements driver.Valuer.
+func (l lines) Value() (driver.Value, error) {
+	if len(*l.v) == 0 {
+		return "[]", nil
+	}
+	text, err := json.Marshal(*l.v)
+	return string(text), err
+}
+
+// Scan implements sql.Scanner.
+func (l lines) Scan(src any) error {
+	text, ok := src.(string)
+	if !ok {
+		return fmt.Errorf("scan list: got %T, want text", src)
+	}
+	*l.v = nil
+	if text == "[]" {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), l.v)
+}

@@ -15,8 +15,10 @@ type Run struct {
 	Trigger     string             `json:"trigger"` // who asked for it: "manual", "schedule"
 	Status      policy.RunStatus   `json:"status"`
 	Step        string             `json:"step"` // where the runner's state machine is
+	Verdict     policy.RunStatus   `json:"verdict,omitempty"` // how it will end once all is put back; "" while open
 	Reason      policy.RunReason   `json:"reason,omitempty"`
 	Message     string             `json:"message,omitempty"`
+	Warnings    []string           `json:"warnings,omitempty"`
 	Plan        *policy.Plan       `json:"plan,omitempty"`       // nil until planned
 	Invocation  *policy.Invocation `json:"invocation,omitempty"` // nil until frozen
 
@@ -47,8 +49,10 @@ func (r *Run) columns() []column {
 		{"triggered_by", &r.Trigger},
 		{"status", &r.Status},
 		{"step", &r.Step},
+		{"verdict", &r.Verdict},
 		{"reason", &r.Reason},
 		{"message", &r.Message},
+		{"warnings", lines{&r.Warnings}},
 		{"plan", asJSON(&r.Plan)},
 		{"invocation", asJSON(&r.Invocation)},
 		{"storage_url", &r.StorageURL},
@@ -72,8 +76,10 @@ func (r *Run) columns() []column {
 type RunUpdate struct {
 	Status     *policy.RunStatus
 	Step       *string
+	Verdict    *policy.RunStatus
 	Reason     *policy.RunReason
 	Message    *string
+	Warnings   *[]string
 	Plan       *policy.Plan
 	Invocation *policy.Invocation
 
@@ -106,8 +112,10 @@ func (u *RunUpdate) columns() []column {
 		add(true, "final", u.Status.Final())
 	}
 	add(u.Step != nil, "step", u.Step)
+	add(u.Verdict != nil, "verdict", u.Verdict)
 	add(u.Reason != nil, "reason", u.Reason)
 	add(u.Message != nil, "message", u.Message)
+	add(u.Warnings != nil, "warnings", lines{u.Warnings})
 	add(u.Plan != nil, "plan", asJSON(&u.Plan))
 	add(u.Invocation != nil, "invocation", asJSON(&u.Invocation))
 	add(u.StorageURL != nil, "storage_url", u.StorageURL)

@@ -33,8 +33,10 @@ CREATE TABLE runs (
 	status             TEXT    NOT NULL,
 	final              INTEGER NOT NULL, -- 1 when the status is an end
 	step               TEXT    NOT NULL,
+	verdict            TEXT    NOT NULL, -- the status it will end with once all is put back, '' while open
 	reason             TEXT    NOT NULL,
 	message            TEXT    NOT NULL,
+	warnings           TEXT    NOT NULL, -- JSON array
 	plan               TEXT,
 	invocation         TEXT,
 	storage_url        TEXT    NOT NULL,

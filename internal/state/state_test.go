@@ -61,7 +61,8 @@ func fullRun() state.Run {
 	level := 3
 	return state.Run{
 		ID: id(1), ClusterID: cluster, ClusterName: "prod", Schedule: "nightly", Trigger: "manual",
-		Status: policy.RunRunning, Step: "engine", Reason: policy.ReasonGC, Message: "it's \"quoted\" – ünïcode",
+		Status: policy.RunRunning, Step: "engine", Verdict: policy.RunFailed, Reason: policy.ReasonGC, Message: "it's \"quoted\" – ünïcode",
+		Warnings: []string{"one", "it's \"two\""},
 		Plan: &policy.Plan{Tier: "large", NumThreads: 4, Compression: "zstd", CompressionLevel: &level,
 			RefreshInterval: 10 * time.Second, Forecast: policy.Forecast{RateMBPerS: 1440.5}},
 		Invocation: &policy.Invocation{Engine: "br", Args: []string{"backup", "full"}, CredentialEnv: map[string]string{"A": "file:/x"}},

@@ -27,8 +27,10 @@ CREATE TABLE runs (
 	status             TEXT    NOT NULL,
 	final              INTEGER NOT NULL, -- 1 when the status is an end
 	step               TEXT    NOT NULL,
+	verdict            TEXT    NOT NULL, -- the status it will end with once all is put back, '' while open
 	reason             TEXT    NOT NULL,
 	message            TEXT    NOT NULL,
+	warnings           TEXT    NOT NULL, -- JSON array
 	plan               TEXT,
 	invocation         TEXT,
 	storage_url        TEXT    NOT NULL,
@@ -45,7 +47,7 @@ CREATE TABLE runs (
 	boot_id            TEXT    NOT NULL,
 	fence              TEXT    NOT NULL
 ) STRICT;
-INSERT INTO "runs" VALUES('01KJKHZEBV0400000000000000','18446744073709551615','prod','nightly','manual','running',0,'engine','gc','it''s "quoted" – ünïcode','{"tier":"large","mode":"","num_threads":4,"concurrency":0,"batch_size":0,"refresh_interval":10000000000,"compression":"zstd","compression_level":3,"checksum":false,"settings":null,"forecast":{"rate_mb_per_s":1440.5,"duration":0,"host_cpu_ratio":0,"gc_hold":0,"control_lag":0,"qps_drop":{"low":0,"high":0,"source":""},"p95_rise":{"low":0,"high":0,"source":""}},"reasons":null,"warnings":null,"alternatives":null}','{"engine":"br","binary":"","args":["backup","full"],"storage_url":"","log_file":"","output_file":"","credential_env":{"A":"file:/x"}}','local:///b','18446744073709551615','br-x','18446744073709551615',5400000,5460007,1772330400123,1772330401123,1772337600123,'db-1',4242,'b00t','18446744073709551614');
+INSERT INTO "runs" VALUES('01KJKHZEBV0400000000000000','18446744073709551615','prod','nightly','manual','running',0,'engine','failed','gc','it''s "quoted" – ünïcode','["one","it''s \"two\""]','{"tier":"large","mode":"","num_threads":4,"concurrency":0,"batch_size":0,"refresh_interval":10000000000,"compression":"zstd","compression_level":3,"checksum":false,"settings":null,"forecast":{"rate_mb_per_s":1440.5,"duration":0,"host_cpu_ratio":0,"gc_hold":0,"control_lag":0,"qps_drop":{"low":0,"high":0,"source":""},"p95_rise":{"low":0,"high":0,"source":""}},"reasons":null,"warnings":null,"alternatives":null}','{"engine":"br","binary":"","args":["backup","full"],"storage_url":"","log_file":"","output_file":"","credential_env":{"A":"file:/x"}}','local:///b','18446744073709551615','br-x','18446744073709551615',5400000,5460007,1772330400123,1772330401123,1772337600123,'db-1',4242,'b00t','18446744073709551614');
 CREATE TABLE schema_versions (
 	version    INTEGER PRIMARY KEY,
 	applied_at INTEGER NOT NULL,
