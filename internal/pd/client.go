@@ -36,8 +36,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// retryPause is the time between two attempts of a gRPC call that met an
-// election or a lost connection.
+// retryPause is the time between two attempts of a call that met an election or
+// a lost connection.
 const retryPause = 250 * time.Millisecond
 
 // Client talks to one PD cluster. It is safe for concurrent use.
@@ -185,18 +185,31 @@ func (c *Client) call(ctx context.Context, request func(context.Context, pdclien
 			return err
 		}
 		conn.GetServiceDiscovery().ScheduleCheckMemberChanged()
-		select {
-		case <-ctx.Done():
+		if !pause(ctx) {
 			return err
-		case <-time.After(retryPause):
 		}
+	}
+}
+
+// pause waits before another attempt; false means that there is no time for one.
+func pause(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(retryPause):
+		return true
 	}
 }
 
 // retriable reports whether the same request may work on another member or a
 // moment later.
 func retriable(err error) bool {
-	if errors.Is(err, errs.ErrClientGetProtoClient) || errs.IsLeaderChange(err) {
+	for _, passing := range []error{errs.ErrClientGetProtoClient, errs.ErrClientCreateTSOStream, errs.ErrClientGetTSO} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	if errs.IsLeaderChange(err) {
 		return true
 	}
 	switch status.Code(err) { //nolint:exhaustive // all other codes are answers

@@ -59,7 +59,8 @@ func TestErrorsQuoteWhatPDSaidAsPlainText(t *testing.T) {
 	}
 	for name, b := range bodies {
 		t.Run(name, func(t *testing.T) {
-			fake, c := startOne(t)
+			fake := pdtest.Start(t, 1)
+			c := newClient(t, 300*time.Millisecond, fake.URLs()...)
 			fake.Reply(0, safePointPath, b.status, b.body)
 			_, err := c.SafePoints(t.Context())
 			want := "read safepoints: " + fake.URLs()[0] + ": " + b.want
@@ -84,7 +85,7 @@ func TestAnAnswerThatAllMembersWouldGiveIsNotAskedTwice(t *testing.T) {
 
 func TestAllEndpointsAreNamedWhenNoneAnswers(t *testing.T) {
 	fake := pdtest.Start(t, 3)
-	c := newClient(t, 2*time.Second, fake.URLs()...)
+	c := newClient(t, 500*time.Millisecond, fake.URLs()...)
 	fake.SetLeader(pdtest.NoLeader)
 	_, err := c.SafePoints(t.Context())
 	for _, url := range fake.URLs() {

@@ -84,6 +84,8 @@ func (c *Client) Acquire(ctx context.Context, info LeaseInfo, ttl time.Duration)
 	if ttl < minLeaseTTL {
 		return nil, fmt.Errorf("acquire lease: ttl %s is under %s", ttl, minLeaseTTL)
 	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
 	clusterID, err := c.ClusterID(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("acquire lease: %w", err)
@@ -138,15 +140,13 @@ func (l *Lease) acquire(ctx context.Context, info LeaseInfo, ttl time.Duration) 
 	if err != nil {
 		return fmt.Errorf("encode lease info: %w", err)
 	}
-	bounded, cancel := context.WithTimeout(ctx, l.timeout)
-	defer cancel()
 	asked := time.Now()
-	grant, err := l.etcd.Grant(bounded, int64(math.Ceil(ttl.Seconds())))
+	grant, err := l.etcd.Grant(ctx, int64(math.Ceil(ttl.Seconds())))
 	if err != nil {
 		return fmt.Errorf("ask etcd for a lease: %w", err)
 	}
 	l.id, l.ttl = grant.ID, time.Duration(grant.TTL)*time.Second
-	if err := l.create(bounded, string(value)); err != nil {
+	if err := l.create(ctx, string(value)); err != nil {
 		return errors.Join(err, l.revoke(context.WithoutCancel(ctx)))
 	}
 	var keeping context.Context

@@ -52,6 +52,7 @@ func wantLost(t *testing.T, l *pd.Lease, within time.Duration) {
 }
 
 func TestASecondHostIsRefusedWithTheHoldersNameAtOnce(t *testing.T) {
+	t.Parallel() // they wait more than they work
 	etcd := startEtcd(t)
 	first, second := newClient(t, 5*time.Second, etcd.url), newClient(t, 5*time.Second, etcd.url)
 	l := mustAcquire(t, first, "run-1", time.Minute)
@@ -82,6 +83,7 @@ func TestASecondHostIsRefusedWithTheHoldersNameAtOnce(t *testing.T) {
 }
 
 func TestOneOfManyWhoAskAtOnceGetsTheLease(t *testing.T) {
+	t.Parallel() // they wait more than they work
 	etcd := startEtcd(t)
 	const n = 8
 	var wg sync.WaitGroup
@@ -111,6 +113,7 @@ func TestOneOfManyWhoAskAtOnceGetsTheLease(t *testing.T) {
 }
 
 func TestAReleasedLeaseIsFreeAtOnceAndItsTokenIsOutdone(t *testing.T) {
+	t.Parallel() // they wait more than they work
 	etcd := startEtcd(t)
 	c := newClient(t, 5*time.Second, etcd.url)
 	first := mustAcquire(t, c, "run-1", time.Minute)
@@ -144,6 +147,7 @@ func TestAReleasedLeaseIsFreeAtOnceAndItsTokenIsOutdone(t *testing.T) {
 }
 
 func TestALeaseOutlivesItsTTLWhileItIsRenewed(t *testing.T) {
+	t.Parallel() // they wait more than they work
 	etcd := startEtcd(t)
 	l := mustAcquire(t, newClient(t, 5*time.Second, etcd.url), "run-1", time.Second)
 	select {
@@ -157,6 +161,7 @@ func TestALeaseOutlivesItsTTLWhileItIsRenewed(t *testing.T) {
 }
 
 func TestTheLeaseOfADeadHolderIsFreeAfterItsTTL(t *testing.T) {
+	t.Parallel() // they wait more than they work
 	etcd := startEtcd(t)
 	admin := etcd.client(t)
 	grant, err := admin.Grant(t.Context(), 2) // a holder that never renews
@@ -186,6 +191,7 @@ func TestTheLeaseOfADeadHolderIsFreeAfterItsTTL(t *testing.T) {
 }
 
 func TestALeaseWhoseKeyAnOperatorDeletesIsLost(t *testing.T) {
+	t.Parallel() // they wait more than they work
 	etcd := startEtcd(t)
 	l := mustAcquire(t, newClient(t, 5*time.Second, etcd.url), "run-1", 2*time.Second)
 	if _, err := etcd.client(t).Delete(t.Context(), leaseKey); err != nil {
@@ -195,6 +201,7 @@ func TestALeaseWhoseKeyAnOperatorDeletesIsLost(t *testing.T) {
 }
 
 func TestCheckNoticesAnotherHolderBeforeTheNextRenewal(t *testing.T) {
+	t.Parallel() // they wait more than they work
 	etcd := startEtcd(t)
 	l := mustAcquire(t, newClient(t, 5*time.Second, etcd.url), "run-1", time.Hour)
 	admin := etcd.client(t)
@@ -215,6 +222,7 @@ func TestCheckNoticesAnotherHolderBeforeTheNextRenewal(t *testing.T) {
 }
 
 func TestALeaseIsGivenUpBeforeItsTTLWhenPDIsGone(t *testing.T) {
+	t.Parallel() // they wait more than they work
 	etcd := startEtcd(t)
 	const ttl = 3 * time.Second
 	l := mustAcquire(t, newClient(t, time.Second, etcd.url), "run-1", ttl)
@@ -228,6 +236,7 @@ func TestALeaseIsGivenUpBeforeItsTTLWhenPDIsGone(t *testing.T) {
 }
 
 func TestUpdateChangesWhatOthersReadAndNothingElse(t *testing.T) {
+	t.Parallel() // they wait more than they work
 	etcd := startEtcd(t)
 	c := newClient(t, 5*time.Second, etcd.url)
 	l := mustAcquire(t, c, "", time.Minute)
@@ -252,6 +261,7 @@ func TestUpdateChangesWhatOthersReadAndNothingElse(t *testing.T) {
 }
 
 func TestAHolderThatWroteNonsenseIsStillAHolder(t *testing.T) {
+	t.Parallel() // they wait more than they work
 	etcd := startEtcd(t)
 	if _, err := etcd.client(t).Put(t.Context(), leaseKey, "reserved by hand"); err != nil {
 		t.Fatal(err)

@@ -72,6 +72,8 @@ type wireLabel struct {
 // For some seconds after PD's leader has changed, a living store may look
 // silent: the new leader knows only the last heartbeat that was persisted.
 func (c *Client) Stores(ctx context.Context) ([]policy.Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
 	var list storeList
 	if err := c.get(ctx, storesPath, &list); err != nil {
 		return nil, fmt.Errorf("read stores: %w", err)
