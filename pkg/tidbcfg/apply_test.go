@@ -78,6 +78,8 @@ func TestApplyReportsOneFaultyInstanceAndChangesTheOthers(t *testing.T) {
 		{tidbcfgtest.Hang, policy.SetUnknown, "", "no answer within 700ms"},
 		{tidbcfgtest.HangOnSet, policy.SetUnknown, "", "no answer within 700ms"},
 		{tidbcfgtest.ApplyThenLost, policy.SetUnknown, "", "invalid connection"},
+		{tidbcfgtest.Broken, policy.SetUnknown, "", "EOF"},
+		{tidbcfgtest.Killed, policy.SetUnknown, "", "interrupted"},
 		{tidbcfgtest.Ignore, policy.SetDifferent, "8", "asked 2, uses 8"},
 		{tidbcfgtest.NoStatusAddress, policy.SetUnknown, "", "does not contain status address"},
 	}
@@ -92,10 +94,10 @@ func TestApplyReportsOneFaultyInstanceAndChangesTheOthers(t *testing.T) {
 				setting(kv2, policy.ItemNumThreads, "2"),
 			})
 			if r := results[0]; r.State != tt.state || r.Got != tt.got || !strings.Contains(r.Message, tt.message) {
-				t.Errorf("faulty instance: %+v", r)
+				t.Errorf("faulty instance: %v", r)
 			}
 			if r := results[1]; r.State != policy.SetApplied || r.Got != "2" {
-				t.Errorf("healthy instance: %+v", r)
+				t.Errorf("healthy instance: %v", r)
 			}
 		})
 	}
@@ -108,7 +110,7 @@ func TestApplySaysWhichValueTheInstanceUsesInstead(t *testing.T) {
 	client := newClient(t, nil, server.Addr())
 	results := client.Apply(testContext(t), []policy.Setting{setting(kv1, policy.ItemNumThreads, "999")})
 	if r := results[0]; r.State != policy.SetDifferent || r.Got != "4" || r.Message != "asked 999, uses 4" {
-		t.Errorf("got %+v", r)
+		t.Errorf("got %v", r)
 	}
 }
 
@@ -118,7 +120,7 @@ func TestApplyTakesTiKVsSpellingAsTheSameValue(t *testing.T) {
 	server.SetValue(kv1, policy.ItemRefreshInterval, "10s")
 	results := client.Apply(testContext(t), []policy.Setting{setting(kv1, policy.ItemRefreshInterval, "60s")})
 	if r := results[0]; r.State != policy.SetApplied || r.Got != "1m" {
-		t.Errorf("got %+v", r)
+		t.Errorf("got %v", r)
 	}
 }
 
@@ -167,11 +169,11 @@ func TestApplyDoesNotSendMoreToAnInstanceThatHangs(t *testing.T) {
 		t.Errorf("took %v, want about one statement timeout (%v)", took, short)
 	}
 	if results[0].State != policy.SetUnknown || results[2].State != policy.SetApplied {
-		t.Errorf("got %+v", results)
+		t.Errorf("got %v", results)
 	}
 	if r := results[1]; r.State != policy.SetRefused ||
 		!strings.HasPrefix(r.Message, "not sent: backup.auto-tune-refresh-interval before it: no answer within") {
-		t.Errorf("second setting: %+v", r)
+		t.Errorf("second setting: %v", r)
 	}
 
 	// The connection that was given up still has the hanging statement on it.
@@ -179,7 +181,7 @@ func TestApplyDoesNotSendMoreToAnInstanceThatHangs(t *testing.T) {
 	hung := connOf(server, "SET CONFIG '"+kv1)
 	results = client.Apply(testContext(t), []policy.Setting{setting(kv1, policy.ItemNumThreads, "2")})
 	if results[0].State != policy.SetApplied {
-		t.Errorf("after the fault: %+v", results[0])
+		t.Errorf("after the fault: %v", results[0])
 	}
 	if again := connOf(server, "SET CONFIG '"+kv1+"' `backup.num-threads`"); again == hung {
 		t.Errorf("connection %d was used again after it hung", hung)
@@ -209,7 +211,7 @@ func TestApplyCancelledInFlightIsUnknown(t *testing.T) {
 	}()
 	results := client.Apply(ctx, []policy.Setting{setting(kv1, policy.ItemNumThreads, "2")})
 	if r := results[0]; r.State != policy.SetUnknown || !r.MayHaveChanged() {
-		t.Errorf("got %+v", r)
+		t.Errorf("got %v", r)
 	}
 }
 
@@ -219,7 +221,7 @@ func TestApplyWithoutTiDBSendsNothing(t *testing.T) {
 	client := newClient(t, shortTimeouts, server.Addr())
 	results := client.Apply(testContext(t), []policy.Setting{setting(kv1, policy.ItemNumThreads, "2")})
 	if r := results[0]; r.State != policy.SetRefused || !strings.HasPrefix(r.Message, "not sent: connect to TiDB "+server.Addr()) {
-		t.Errorf("got %+v", r)
+		t.Errorf("got %v", r)
 	}
 }
 
@@ -242,7 +244,7 @@ func TestApplyReportsAnInstanceTiDBDoesNotKnow(t *testing.T) {
 		{policy.SetApplied, ""},
 	} {
 		if r := results[i]; r.State != want.state || !strings.Contains(r.Message, want.message) {
-			t.Errorf("result %d: %+v", i, r)
+			t.Errorf("result %d: %v", i, r)
 		}
 	}
 	for _, s := range server.Statements() {
@@ -263,7 +265,7 @@ func TestApplySurvivesARestartOfTiDBBetweenTwoCalls(t *testing.T) {
 		})
 		for _, r := range results {
 			if r.State != policy.SetApplied {
-				t.Errorf("round %d: %+v", round, r)
+				t.Errorf("round %d: %v", round, r)
 			}
 		}
 		server.DropConnections()

@@ -36,7 +36,7 @@ type Config struct {
 	TLS      TLS
 
 	ConnectTimeout   time.Duration // per endpoint: dial, TLS handshake and login
-	StatementTimeout time.Duration // per statement, as seen by the caller
+	StatementTimeout time.Duration // per statement, as seen by the caller; see Hardware before going below 10 s
 	ReadTimeout      time.Duration // per network read; default: StatementTimeout + 5 s
 	WriteTimeout     time.Duration // per network write
 

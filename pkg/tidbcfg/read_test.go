@@ -47,7 +47,7 @@ func TestReadReturnsEachValueOrWhyItIsUnknown(t *testing.T) {
 	for i, w := range want {
 		r := got[i]
 		if r.Value != w.value || r.Known != (w.err == "") {
-			t.Errorf("reading %d: %+v", i, r)
+			t.Errorf("reading %d: %v", i, r)
 		}
 		if w.err != "" && (r.Err == nil || !strings.Contains(r.Err.Error(), w.err)) {
 			t.Errorf("reading %d: err %v, want %q", i, r.Err, w.err)
@@ -76,7 +76,7 @@ func TestReadFindsAnInstanceWithUpperCaseLetters(t *testing.T) {
 		client := newClient(t, nil, server.Addr())
 		got := client.Read(testContext(t), []policy.SettingKey{key("TiKV-9.example:20160", policy.ItemNumThreads)})
 		if !got[0].Known || got[0].Value != "8" {
-			t.Errorf("listed as %s: %+v", listed, got[0])
+			t.Errorf("listed as %s: %v", listed, got[0])
 		}
 	}
 }

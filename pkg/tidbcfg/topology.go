@@ -4,52 +4,72 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 )
 
-// Cores returns the logical cores of each TiKV, by instance. It is the
-// instance's own limit (cgroup quota and cpuset applied), may be fractional,
-// and may be smaller than the host. Nodes that did not answer are missing;
-// warnings, meant for people, name them and the instances that are bound to a
-// part of their host (fewer logical than physical cores).
-func (c *Client) Cores(ctx context.Context) (map[string]float64, []string, error) {
+// Hardware is what one TiKV says of its CPU; zero is unknown.
+type Hardware struct {
+	Logical  float64 // the instance's own limit: cgroup quota and cpuset applied, may be fractional
+	Physical float64 // of its machine, without hyper-threads
+}
+
+// Bound reports whether the instance is bound to a part of its machine, by NUMA
+// or by a CPU quota. A machine has no fewer logical cores than physical ones.
+func (h Hardware) Bound() bool { return h.Logical > 0 && h.Physical > h.Logical }
+
+// Hardware returns the CPU of each TiKV, by instance. Nodes that did not answer
+// are missing, and warnings, meant for people, name them. TiDB asks all nodes at
+// once and gives each 10 s; with a StatementTimeout below that, one dead node
+// costs the whole answer.
+func (c *Client) Hardware(ctx context.Context) (map[string]Hardware, []string, error) {
 	const statement = "SELECT `INSTANCE`, `NAME`, `VALUE` FROM information_schema.cluster_hardware" +
 		" WHERE `TYPE` = 'tikv' AND `DEVICE_TYPE` = 'cpu' AND `NAME` IN ('cpu-logical-cores', 'cpu-physical-cores')"
 	rows, warnings, err := c.query(ctx, statement)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read cluster_hardware: %w", err)
 	}
-	logical := make(map[string]float64)
-	physical := make(map[string]float64)
+	out := make(map[string]Hardware)
 	for _, row := range rows {
-		cores, err := strconv.ParseFloat(row[2], 64)
+		instance, name, value := row[0], row[1], row[2]
+		cores, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(cores > 0) {
-			warnings = append(warnings, fmt.Sprintf("%s: %s is %q", row[0], row[1], row[2]))
+			warnings = append(warnings, fmt.Sprintf("%s: %s is %q", instance, name, value))
 			continue
 		}
-		if row[1] == "cpu-logical-cores" {
-			logical[row[0]] = cores
+		h := out[instance]
+		if name == "cpu-logical-cores" {
+			h.Logical = cores
 		} else {
-			physical[row[0]] = cores
+			h.Physical = cores
 		}
+		out[instance] = h
 	}
-	return logical, append(warnings, boundInstances(rows, logical, physical)...), nil
+	return out, warnings, nil
 }
 
-// boundInstances walks rows to keep their order.
-func boundInstances(rows [][]string, logical, physical map[string]float64) []string {
-	var out []string
-	for _, row := range rows {
-		instance := row[0]
-		l, known := logical[instance]
-		if row[1] == "cpu-logical-cores" && known && physical[instance] > l {
-			out = append(out, fmt.Sprintf("%s: %v logical cores of a host with %v physical ones: bound by NUMA or a CPU quota",
-				instance, l, physical[instance]))
+// Cores is Hardware for those who need the instances' limits only; its warnings
+// name the instances that are bound as well.
+func (c *Client) Cores(ctx context.Context) (map[string]float64, []string, error) {
+	hardware, warnings, err := c.Hardware(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	cores := make(map[string]float64, len(hardware))
+	for _, instance := range slices.Sorted(maps.Keys(hardware)) {
+		h := hardware[instance]
+		if h.Logical > 0 {
+			cores[instance] = h.Logical
+		}
+		if h.Bound() {
+			warnings = append(warnings, fmt.Sprintf("%s: %v logical cores of a host with %v physical ones: bound by NUMA or a CPU quota",
+				instance, h.Logical, h.Physical))
 		}
 	}
-	return out
+	return cores, warnings, nil
 }
 
 // Instance is one process of the cluster as TiDB lists it. A running br shows

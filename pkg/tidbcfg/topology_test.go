@@ -86,6 +86,21 @@ func TestCoresAreTheInstancesOwnAndSayWhenTheyAreBound(t *testing.T) {
 	}
 }
 
+func TestHardwareHasBothCountsOfATiKV(t *testing.T) {
+	server := tidbcfgtest.New(t, tidbcfgtest.TiKV{Address: kv1, Cores: 7.5, PhysicalCores: 4}, tidbcfgtest.TiKV{Address: kv2, Cores: 12, PhysicalCores: 24})
+	got, _, err := newClient(t, nil, server.Addr()).Hardware(testContext(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]tidbcfg.Hardware{kv1: {Logical: 7.5, Physical: 4}, kv2: {Logical: 12, Physical: 24}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got[kv1].Bound() || !got[kv2].Bound() {
+		t.Errorf("bound: %v, %v, want false, true", got[kv1].Bound(), got[kv2].Bound())
+	}
+}
+
 func TestInstancesListsTheClustersProcesses(t *testing.T) {
 	server := tidbcfgtest.New(t, tikvs(kv1)...)
 	client := newClient(t, nil, server.Addr())

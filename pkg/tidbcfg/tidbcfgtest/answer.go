@@ -112,6 +112,8 @@ func (s *Server) setConfig(ctx context.Context, c *client, instance, item, liter
 		return answer{drop: true}
 	case drops:
 		return answer{drop: true}
+	case killed:
+		return answer{err: &sqlError{1317, "70100", "Query execution was interrupted"}}
 	case answers:
 	}
 	if warning != "" {

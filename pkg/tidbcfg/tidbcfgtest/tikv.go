@@ -22,6 +22,8 @@ const (
 	Hang            Fault = "hang"              // neither SET nor reading ever returns
 	HangOnSet       Fault = "hang_on_set"       // only SET hangs; the value is not changed
 	ApplyThenLost   Fault = "apply_then_lost"   // changed, then TiDB's connection to us breaks
+	Broken          Fault = "broken"            // the TiKV closes SET's connection without an answer
+	Killed          Fault = "killed"            // a DBA kills the SET CONFIG
 	Ignore          Fault = "ignore"            // "Query OK", nothing changes
 	NoStatusAddress Fault = "no_status_address" // the TiKV runs without a status port
 )
@@ -114,6 +116,7 @@ const (
 	answers fate = iota
 	hangs
 	drops
+	killed
 )
 
 // get is GET /config of one node.
@@ -151,6 +154,10 @@ func (s *Server) post(t *tikv, item, literal string) (warning string, f fate) {
 		return t.badRequest(`failed to update, error: "unexpect fields: num_thread"`), answers
 	case RefuseOld:
 		return t.badRequest(`fail to update, error: "config log-level can not be changed"`), answers
+	case Broken:
+		return fmt.Sprintf(`Post "http://%s/config": EOF`, t.StatusAddress), answers
+	case Killed:
+		return "", killed
 	case Ignore:
 		return "", answers
 	default:
