@@ -85,7 +85,7 @@ func (f fakeJournal) Restore(ctx context.Context) ([]runner.Restore, error) {
 		open := 0
 		for i, k := range keys {
 			if results[i].State == "" || results[i].State == runner.RestorePending {
-				results[i] = f.restoreOne(ctx, k)
+				results[i] = f.restoreOne(k)
 			}
 			if results[i].State == runner.RestorePending {
 				open++
@@ -104,8 +104,8 @@ func (f fakeJournal) Restore(ctx context.Context) ([]runner.Restore, error) {
 	}
 }
 
-func (f fakeJournal) restoreOne(ctx context.Context, k policy.SettingKey) runner.Restore {
-	err := f.effect(ctx, "journal.put_back", k.String())
+func (f fakeJournal) restoreOne(k policy.SettingKey) runner.Restore {
+	err := f.effect(context.Background(), "journal.put_back", k.String())
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.pending[k]

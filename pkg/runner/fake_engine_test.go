@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/brctl/brctl/pkg/policy"
@@ -61,6 +62,17 @@ type process struct {
 	gone    chan struct{} // closed when nothing of it is left, if its life saw that
 	events  chan policy.AttemptEvent
 	outcome policy.Outcome
+}
+
+// hangUp ends the processes that the journal does not know, when the life that
+// was about to write them down has died. It stands for the SIGHUP that a real
+// engine gets when its terminal goes with brctl: nothing else can reach them.
+func (w *world) hangUp() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.alive() {
+		p.alive = slices.Contains(w.children, p.ref)
+	}
 }
 
 type fakeEngine struct{ *life }

@@ -24,7 +24,7 @@ func newRun(id string) *runner.Run {
 func request() runner.Request {
 	return runner.Request{
 		Options: policy.Options{Control: true}, SettleTimeout: 20 * time.Second,
-		UndoTimeout: undoTimeout, MonitorEvery: 2 * time.Second,
+		UndoTimeout: undoTimeout, MonitorEvery: 4 * time.Second,
 	}
 }
 
