@@ -162,8 +162,8 @@ func Default() Config {
 	}
 }
 
-// defaultCluster and the following give the defaults of list items.
-func defaultCluster() Cluster {
+// DefaultCluster returns what a cluster has before its keys are read.
+func DefaultCluster() Cluster {
 	return Cluster{
 		PD:    PD{Timeout: Duration(10 * time.Second)},
 		TiDB:  TiDB{User: "root", ConnectTimeout: Duration(5 * time.Second), StatementTimeout: Duration(20 * time.Second)},

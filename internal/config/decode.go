@@ -38,6 +38,27 @@ func Load(path string) (*Config, error) {
 	return Parse(path, data)
 }
 
+// StateDir returns the state directory of the file at path, or the default when
+// the file cannot be read: undoing must work on the day when it is broken.
+func StateDir(path string) string {
+	dir := Default().State.Dir
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return dir
+	}
+	tree, err := parser.ParseBytes(data, 0)
+	if err != nil || len(tree.Docs) == 0 || tree.Docs[0].Body == nil {
+		return dir
+	}
+	cfg := Default()
+	d := decoder{file: path, positions: map[string]string{}}
+	d.value(tree.Docs[0].Body, reflect.ValueOf(&cfg).Elem(), "")
+	if cfg.State.Dir == "" {
+		return dir
+	}
+	return cfg.State.Dir
+}
+
 // Parse decodes and validates data; file names it in problems.
 func Parse(file string, data []byte) (*Config, error) {
 	cfg := Default()
@@ -172,7 +193,7 @@ func (d *decoder) sequence(n ast.Node, v reflect.Value, path string) {
 func setItemDefault(v reflect.Value) {
 	switch p := v.Addr().Interface().(type) {
 	case *Cluster:
-		*p = defaultCluster()
+		*p = DefaultCluster()
 	case *Storage:
 		*p = defaultStorage()
 	case *Schedule:

@@ -31,6 +31,12 @@ func Recover(ctx context.Context, deps Deps, req Request, clusterID uint64) (war
 	return append(warnings, New(deps, req).recoverJournal(ctx)...), err
 }
 
+// Undo ends and restores what the journal holds, for a brctl whose records
+// cannot be used: undoing must not depend on them. The warnings are for people.
+func Undo(ctx context.Context, deps Deps, req Request) (warnings []string) {
+	return New(deps, req).recoverJournal(ctx)
+}
+
 // recoverJournal undoes what the journal holds although no unfinished run does:
 // a run whose end was recorded before all was put back, or lost records.
 func (r *Runner) recoverJournal(ctx context.Context) (warnings []string) {

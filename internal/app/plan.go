@@ -1,0 +1,61 @@
+package app
+
+import (
+	"errors"
+
+	"github.com/brctl/brctl/internal/engine/br"
+	"github.com/brctl/brctl/pkg/policy"
+	"github.com/brctl/brctl/pkg/tidbcfg"
+)
+
+// PlanReport is a plan with what it would send and start.
+type PlanReport struct {
+	PlanView
+	Command string // the br command, with secrets hidden
+}
+
+// PlanOffline plans for a cluster described by hand; adjust changes the
+// planner's options.
+func PlanOffline(spec policy.OfflineSpec, adjust func(*policy.Options)) (PlanReport, error) {
+	cluster, err := policy.OfflineCluster(spec)
+	if err != nil {
+		return PlanReport{}, &Error{Kind: KindConfig, Err: err}
+	}
+	opts := policy.Options{}
+	adjust(&opts)
+	plan, err := policy.MakePlan(policy.PlanInput{Cluster: cluster, Options: opts})
+	if err != nil {
+		return PlanReport{}, planTrouble(err)
+	}
+	return planReport(plan, br.Spec{
+		Plan: plan, PDEndpoints: []string{"http://PD:2379"}, StorageURL: "local:///BACKUP/DIRECTORY",
+		LogDir: "/var/lib/brctl/log/br", RunID: "RUN",
+	}, br.New(br.Config{Binary: "br"}))
+}
+
+// planTrouble tells limits that cannot be met, which are the policy's refusal,
+// from values that make no sense.
+func planTrouble(err error) error {
+	var unmet *policy.UnmetError
+	if errors.As(err, &unmet) {
+		return &Error{Kind: KindDeferred, Err: err, Hint: "relax the limit that is named, or plan with --mode optimize"}
+	}
+	return &Error{Kind: KindConfig, Err: err}
+}
+
+func planReport(plan policy.Plan, spec br.Spec, engine *br.Engine) (PlanReport, error) {
+	inv, err := engine.Prepare(spec)
+	if err != nil {
+		return PlanReport{}, &Error{Kind: KindConfig, Err: err}
+	}
+	report := PlanReport{PlanView: planView(plan), Command: engine.Command(inv)}
+	report.BRArgs = inv.Args
+	for _, s := range plan.Settings {
+		statement, err := tidbcfg.Statement(s)
+		if err != nil {
+			return PlanReport{}, &Error{Kind: KindFailed, Err: err}
+		}
+		report.SQL = append(report.SQL, statement)
+	}
+	return report, nil
+}

@@ -1,0 +1,265 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/brctl/brctl/internal/crashpoint"
+	"github.com/brctl/brctl/internal/engine/br"
+	"github.com/brctl/brctl/internal/journal"
+	"github.com/brctl/brctl/internal/pd"
+	"github.com/brctl/brctl/internal/state"
+	"github.com/brctl/brctl/internal/version"
+	"github.com/brctl/brctl/pkg/policy"
+	"github.com/brctl/brctl/pkg/runner"
+	"github.com/brctl/brctl/pkg/tidbcfg"
+)
+
+// What the command line shows of a run, under names that it may use.
+type (
+	Status       = runner.Status
+	HostStatus   = runner.HostStatus
+	RestoreState = runner.RestoreState
+)
+
+// The restore states and steps that the command line tells apart.
+const (
+	Restored         = runner.Restored
+	RestorePending   = runner.RestorePending
+	RestoreUntouched = runner.RestoreUntouched
+	StepBackup       = runner.StepBackup
+)
+
+// ErrStoppedByOperator is the cause with which a person's wish to stop cancels
+// a run's context.
+var ErrStoppedByOperator = runner.ErrStoppedByOperator
+
+// RunNowOptions are what a person asks of one run.
+type RunNowOptions struct {
+	ConfigPath string
+	Schedule   string
+	NoLease    bool
+	NumThreads int // 0: as planned
+	Observe    func(Status)
+	Warn       func(text string)
+}
+
+// RunNow makes one backup in the foreground. The result is valid whenever the
+// error is nil, however the run ended.
+func RunNow(ctx context.Context, opts RunNowOptions) (Result, error) {
+	t, err := findTarget(opts.ConfigPath, opts.Schedule)
+	if err != nil {
+		return Result{}, err
+	}
+	w, err := openWork(ctx, t, opts)
+	if err != nil {
+		return Result{}, err
+	}
+	run, err := w.run(ctx, opts)
+	if err := errors.Join(err, w.close()); err != nil {
+		return Result{}, &Error{Kind: KindFailed, Err: err}
+	}
+	return resultOf(run), nil
+}
+
+// work is what one brctl has open while it works on a cluster.
+type work struct {
+	target  target
+	session *session
+	lock    *state.DirLock
+	journal *journal.Journal
+	db      *state.DB
+	id      uint64 // cluster id
+	deps    runner.Deps
+}
+
+// openWork takes the state directory, finishes what an earlier life left, and
+// leaves everything ready for a run. The settings journal is served before the
+// database is asked for anything: putting settings back must not depend on it.
+func openWork(ctx context.Context, t target, opts RunNowOptions) (w *work, err error) {
+	w = &work{target: t}
+	defer func() {
+		if err != nil {
+			err = keepTrouble(err, w.close())
+		}
+	}()
+	if w.lock, err = lockState(t.cfg.State.Dir); err != nil {
+		return w, err
+	}
+	if w.session, err = openSession(t.cluster); err != nil {
+		return w, err
+	}
+	if w.id, err = w.session.clusterID(ctx); err != nil {
+		return w, err
+	}
+	if w.journal, err = openJournalFile(journal.Path(t.cfg.State.Dir, w.id), opts.Warn); err != nil {
+		return w, err
+	}
+	if err = w.journal.Connect(connInfo(w.id, t.cluster)); err != nil {
+		return w, &Error{Kind: KindFailed, Err: err}
+	}
+	if err = w.wire(opts); err != nil {
+		return w, err
+	}
+	w.db, err = state.Open(ctx, t.cfg.State.Dir, state.Options{Brctl: version.Get().Version})
+	if err != nil {
+		warnAll(opts.Warn, runner.Undo(ctx, w.deps, w.request()))
+		return w, stateTrouble(err)
+	}
+	w.deps.Records = newRecords(w.db)
+	warnings, err := runner.Recover(ctx, w.deps, w.request(), w.id)
+	warnAll(opts.Warn, warnings)
+	if err != nil {
+		return w, &Error{Kind: KindFailed, Err: err}
+	}
+	return w, nil
+}
+
+// keepTrouble adds what closing had to say without losing the kind of err.
+func keepTrouble(err, closing error) error {
+	if closing == nil {
+		return err
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return &Error{Kind: e.Kind, Err: errors.Join(e.Err, closing), Hint: e.Hint}
+	}
+	return errors.Join(err, closing)
+}
+
+func lockState(dir string) (*state.DirLock, error) {
+	lock, err := state.Lock(dir)
+	var locked *state.LockedError
+	if errors.As(err, &locked) {
+		return nil, &Error{Kind: KindDeferred, Err: err, Hint: "wait for it to end, or give this one a state directory of its own"}
+	}
+	if err != nil {
+		return nil, &Error{Kind: KindFailed, Err: err, Hint: "check state.dir and its owner"}
+	}
+	return lock, nil
+}
+
+// openJournalFile opens a journal, or what is readable of a damaged one.
+func openJournalFile(path string, warn func(string)) (*journal.Journal, error) {
+	hook := journal.WithHook(crashpoint.Hit)
+	j, err := journal.Open(path, hook)
+	var corrupt *journal.CorruptError
+	if errors.As(err, &corrupt) {
+		j, err = journal.Salvage(path, hook)
+	}
+	var locked *journal.LockedError
+	switch {
+	case errors.As(err, &locked):
+		return nil, &Error{Kind: KindDeferred, Err: err}
+	case err != nil:
+		return nil, &Error{Kind: KindFailed, Err: err}
+	}
+	for _, note := range j.Notes() {
+		warn(note)
+	}
+	return j, nil
+}
+
+func warnAll(warn func(string), texts []string) {
+	for _, text := range texts {
+		warn(text)
+	}
+}
+
+func (s *session) restoreOptions() journal.RestoreOptions {
+	return journal.RestoreOptions{
+		Settings: settings{sql: s.sql, place: "restore_set"}, Topology: s, Same: tidbcfg.SameValue,
+	}
+}
+
+func (w *work) wire(opts RunNowOptions) error {
+	grace := time.Duration(w.target.cluster.BR.StopGrace)
+	s := w.session
+	w.deps = runner.Deps{
+		Topology: s, Settings: settings{sql: s.sql, place: "set"}, Gauges: s, SafePoints: s.pd,
+		Journal: books{journal: w.journal, restore: s.restoreOptions(), stores: map[policy.SettingKey]uint64{}},
+		Engine: engine{br: s.engine, grace: grace, spec: func(run *runner.Run) br.Spec {
+			return w.target.spec(*run.Plan, run.StorageURL, run.ID)
+		}},
+		Same:    tidbcfg.SameValue,
+		Now:     time.Now,
+		Observe: opts.Observe,
+		Reached: crashpoint.Hit,
+	}
+	if opts.NoLease {
+		opts.Warn("running without the cluster's lease: nothing keeps another host from starting a backup")
+		w.deps.Leaser = func(context.Context, *runner.Run) (runner.Lease, error) { return noLease{}, nil }
+		return nil
+	}
+	id, err := stateID(w.target.cfg.State.Dir)
+	if err != nil {
+		return &Error{Kind: KindFailed, Err: err}
+	}
+	w.deps.Leaser = s.leaser(time.Duration(w.target.cluster.Lease.TTL), pd.LeaseInfo{
+		Owner: hostName(), PID: os.Getpid(), StateDir: w.target.cfg.State.Dir, StateID: id,
+	})
+	return nil
+}
+
+// stateID returns the name that a state directory has for life. A lease that
+// bears it belongs to whoever holds the directory's lock.
+func stateID(dir string) (string, error) {
+	path := filepath.Join(dir, "id")
+	data, err := os.ReadFile(path)
+	if err == nil && len(data) > 0 {
+		return strings.TrimSpace(string(data)), nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("read state id: %w", err)
+	}
+	id := ulid.Make().String()
+	if err := os.WriteFile(path, []byte(id+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("write state id: %w", err)
+	}
+	return id, nil
+}
+
+func (w *work) request() runner.Request {
+	return runner.Request{
+		Options: w.target.cfg.Options(w.target.schedule), AllowEmpty: w.target.schedule.AllowEmpty,
+		MaxDuration:   time.Duration(w.target.schedule.MaxDuration),
+		SettleTimeout: time.Duration(w.target.cluster.BR.SettleTimeout),
+	}
+}
+
+func (w *work) run(ctx context.Context, opts RunNowOptions) (*runner.Run, error) {
+	id := ulid.Make().String()
+	req := w.request()
+	if opts.NumThreads > 0 {
+		req.Options.NumThreads = &opts.NumThreads
+	}
+	run := &runner.Run{
+		ID: id, Schedule: w.target.schedule.Name, Trigger: "manual", ClusterName: w.target.cluster.Name,
+		ClusterID: w.id, StorageURL: br.RunURL(w.target.base(), time.Now(), id),
+	}
+	return run, runner.New(w.deps, req).Run(ctx, run)
+}
+
+func (w *work) close() error {
+	var errs []error
+	if w.db != nil {
+		errs = append(errs, w.db.Close())
+	}
+	if w.journal != nil {
+		errs = append(errs, w.journal.Close())
+	}
+	if w.session != nil {
+		errs = append(errs, w.session.close())
+	}
+	if w.lock != nil {
+		errs = append(errs, w.lock.Unlock())
+	}
+	return errors.Join(errs...)
+}

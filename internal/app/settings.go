@@ -1,0 +1,222 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/brctl/brctl/internal/config"
+	"github.com/brctl/brctl/internal/engine/br"
+	"github.com/brctl/brctl/internal/journal"
+)
+
+// DefaultRestoreTimeout is how long a restore keeps trying before it leaves
+// the rest to the journal.
+const DefaultRestoreTimeout = 2 * time.Minute
+
+// childWait is how long a restore waits for a br that is just ending: after a
+// crash of brctl its terminal hangs up, and it needs a moment.
+const childWait = 15 * time.Second
+
+// SettingsOptions say where the journals are.
+type SettingsOptions struct {
+	ConfigPath string
+	StateDir   string // wins over the configuration
+	Timeout    time.Duration
+}
+
+// stateDir finds the state directory without insisting on a valid
+// configuration: undoing must work on the day when that is broken.
+func (o SettingsOptions) stateDir() string {
+	if o.StateDir != "" {
+		return o.StateDir
+	}
+	return config.StateDir(o.ConfigPath)
+}
+
+// PendingSetting is a setting that is changed and not yet put back.
+type PendingSetting struct {
+	Cluster  string    `json:"cluster"`
+	Instance string    `json:"instance"`
+	Name     string    `json:"name"`
+	StoreID  uint64    `json:"store_id"`
+	Old      string    `json:"old"`
+	Ours     string    `json:"ours"` // values of ours, the last one sent last
+	RunID    string    `json:"run_id"`
+	Since    time.Time `json:"since"`
+}
+
+// RestoredSetting is what became of putting one setting back.
+type RestoredSetting struct {
+	Cluster  string       `json:"cluster"`
+	Instance string       `json:"instance"`
+	Name     string       `json:"name"`
+	Old      string       `json:"old"`
+	State    RestoreState `json:"state"`
+	Message  string       `json:"message,omitempty"`
+}
+
+// PendingSettings reads the journals. It needs no lock, no configuration and no
+// cluster.
+func PendingSettings(opts SettingsOptions) ([]PendingSetting, error) {
+	listed, err := journal.List(journal.Dir(opts.stateDir()))
+	if err != nil {
+		return nil, &Error{Kind: KindFailed, Err: err}
+	}
+	out := []PendingSetting{}
+	var errs []error
+	for _, l := range listed {
+		if l.Err != nil {
+			errs = append(errs, l.Err)
+		}
+		for _, p := range l.Contents.Pending {
+			out = append(out, PendingSetting{
+				Cluster: l.Contents.Conn.ClusterName, Instance: p.Instance, Name: p.Name, StoreID: p.StoreID,
+				Old: p.Old, Ours: strings.Join(p.Ours, ","), RunID: p.RunID, Since: p.Since,
+			})
+		}
+	}
+	if len(errs) > 0 {
+		return nil, &Error{Kind: KindFailed, Err: errors.Join(errs...), Hint: "brctl settings restore keeps a copy and uses what is readable"}
+	}
+	return out, nil
+}
+
+// RestoreSettings puts back whatever the journals hold, cluster by cluster. One
+// that is in use or whose br lives is refused with its pid, after the others
+// had their turn.
+func RestoreSettings(ctx context.Context, opts SettingsOptions) ([]RestoredSetting, error) {
+	dir := opts.stateDir()
+	listed, err := journal.List(journal.Dir(dir))
+	if err != nil {
+		return nil, &Error{Kind: KindFailed, Err: err}
+	}
+	out := []RestoredSetting{}
+	var errs []error
+	for _, l := range listed {
+		if l.Err == nil && len(l.Contents.Pending) == 0 && len(l.Contents.Children) == 0 {
+			continue
+		}
+		restored, err := restoreJournal(ctx, l.Path, opts.Timeout)
+		out = append(out, restored...)
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, firstKind(errs)
+	}
+	return out, nil
+}
+
+func firstKind(errs []error) error {
+	var e *Error
+	if errors.As(errs[0], &e) {
+		return &Error{Kind: e.Kind, Err: errors.Join(errs...), Hint: e.Hint}
+	}
+	return errors.Join(errs...)
+}
+
+func restoreJournal(ctx context.Context, path string, timeout time.Duration) (out []RestoredSetting, err error) {
+	j, err := openJournalFile(path, func(string) {})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	if err := waitForChildren(ctx, j); err != nil {
+		return nil, err
+	}
+	conn := j.Contents().Conn
+	if len(conn.TiDB.Endpoints) == 0 {
+		return nil, trouble(KindFailed, "put the settings back by hand: brctl settings", "journal %s does not say how to reach its cluster", path)
+	}
+	s, err := openSession(clusterOf(conn))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if id, err := s.clusterID(ctx); err == nil && id != conn.ClusterID {
+		return nil, trouble(KindFailed, "", "journal %s is of cluster %d, PD at %v is of %d: nothing is touched", path, conn.ClusterID, conn.PD.Endpoints, id)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	result := j.Restore(ctx, s.restoreOptions())
+	for _, r := range result.Settings {
+		out = append(out, RestoredSetting{
+			Cluster: conn.ClusterName, Instance: r.Instance, Name: r.Name, Old: r.Old, State: RestoreState(r.State), Message: r.Message,
+		})
+	}
+	return out, result.Err
+}
+
+// waitForChildren gives a br that is just ending its moment, and refuses to
+// change anything under one that lives on.
+func waitForChildren(ctx context.Context, j *journal.Journal) error {
+	engine := br.New(br.Config{})
+	deadline := time.Now().Add(childWait)
+	for {
+		alive := 0
+		for _, ref := range j.Contents().Children {
+			if engine.Alive(ref) {
+				alive = ref.PID
+				continue
+			}
+			if err := j.ChildGone(ref); err != nil {
+				return &Error{Kind: KindFailed, Err: err}
+			}
+		}
+		if alive == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return trouble(KindDeferred, fmt.Sprintf("end it first: kill -TERM %d", alive),
+				"br of an earlier run is alive (pid %d): settings are not put back under a running backup", alive)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// connInfo is what a restore needs to reach the cluster without its
+// configuration.
+func connInfo(id uint64, c config.Cluster) journal.ConnInfo {
+	return journal.ConnInfo{
+		ClusterID: id, ClusterName: c.Name,
+		PD:   journal.PDConn{Endpoints: c.PD.Endpoints, TLS: journal.TLSFiles(c.PD.TLS)},
+		TiDB: journal.TiDBConn{Endpoints: c.TiDB.Endpoints, User: c.TiDB.User, Password: secretSource(c.TiDB), TLS: journal.TLSFiles(c.TiDB.TLS)},
+	}
+}
+
+func secretSource(t config.TiDB) journal.SecretSource {
+	switch {
+	case t.PasswordFile != "":
+		return journal.SecretSource{Kind: journal.SecretFile, Name: t.PasswordFile}
+	case t.PasswordEnv != "":
+		return journal.SecretSource{Kind: journal.SecretEnv, Name: t.PasswordEnv}
+	case t.PasswordCredential != "":
+		return journal.SecretSource{Kind: journal.SecretCredential, Name: t.PasswordCredential}
+	}
+	return journal.SecretSource{}
+}
+
+// clusterOf is the way back from connInfo.
+func clusterOf(conn journal.ConnInfo) config.Cluster {
+	c := config.DefaultCluster()
+	c.Name = conn.ClusterName
+	c.PD.Endpoints, c.PD.TLS = conn.PD.Endpoints, config.TLS(conn.PD.TLS)
+	c.TiDB.Endpoints, c.TiDB.User, c.TiDB.TLS = conn.TiDB.Endpoints, conn.TiDB.User, config.TLS(conn.TiDB.TLS)
+	switch name := conn.TiDB.Password.Name; conn.TiDB.Password.Kind {
+	case journal.SecretFile:
+		c.TiDB.PasswordFile = name
+	case journal.SecretEnv:
+		c.TiDB.PasswordEnv = name
+	case journal.SecretCredential:
+		c.TiDB.PasswordCredential = name
+	}
+	return c
+}

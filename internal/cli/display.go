@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"github.com/brctl/brctl/internal/app"
+)
+
+// display shows a run while it goes on. Its methods are called from one
+// goroutine at a time.
+type display interface {
+	update(app.Status)
+	warn(text string)
+	close()
+}
+
+// newDisplay picks a live bar for terminals, plain lines otherwise.
+func newDisplay(s streams) display {
+	if f, ok := s.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return &liveDisplay{out: s.err}
+	}
+	return &lineDisplay{out: s.err}
+}
+
+// linesEvery is how often a log without a terminal gets a progress line.
+const linesEvery = 10 * time.Second
+
+// lineDisplay prints a line per event, and progress now and then.
+type lineDisplay struct {
+	out      io.Writer
+	lastStep string
+	lastNote string
+	printed  time.Time
+}
+
+func (d *lineDisplay) update(s app.Status) {
+	if step := string(s.Run.Step); step != d.lastStep {
+		d.lastStep = step
+		d.line(string(s.Run.Status) + ": " + step)
+	}
+	if s.Note != "" && s.Note != d.lastNote {
+		d.lastNote = s.Note
+		d.line(s.Note)
+	}
+	if s.Progress.Ratio > 0 && time.Since(d.printed) >= linesEvery {
+		d.printed = time.Now()
+		d.line(progressText(s))
+	}
+}
+
+func (d *lineDisplay) warn(text string) { d.line("warning: " + text) }
+func (d *lineDisplay) close()           {}
+
+func (d *lineDisplay) line(text string) {
+	fmt.Fprintf(d.out, "%s  %s\n", time.Now().Format("15:04:05"), text)
+}
+
+func progressText(s app.Status) string {
+	parts := []string{fmt.Sprintf("%s %.1f %%", s.Progress.Step, s.Progress.Ratio*100)}
+	if s.Rate > 0 {
+		parts = append(parts, fmt.Sprintf("%.0f MB/s", s.Rate))
+	}
+	for _, h := range s.Hosts {
+		parts = append(parts, hostText(h))
+	}
+	if s.GCHold > 0 {
+		parts = append(parts, "GC held "+span(s.GCHold))
+	}
+	if s.ETA > 0 {
+		parts = append(parts, "ETA "+etaText(s.ETA))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func hostText(h app.HostStatus) string {
+	threads := "? threads"
+	if h.Known {
+		threads = fmt.Sprintf("%d threads", h.Threads)
+	}
+	if h.Cores > 0 {
+		return fmt.Sprintf("%s: %s, CPU %.0f %% (backup %.0f %%)", h.Host, threads, 100*h.TotalCPU/h.Cores, 100*h.BackupCPU/h.Cores)
+	}
+	return fmt.Sprintf("%s: %s, %.1f cores (backup %.1f)", h.Host, threads, h.TotalCPU, h.BackupCPU)
+}
+
+func etaText(d time.Duration) string {
+	if d < time.Minute {
+		return "a minute or less"
+	}
+	return span(d)
+}
+
+const barSteps = 10000
+
+// liveDisplay draws a bar with a line per host below it.
+type liveDisplay struct {
+	out      io.Writer
+	progress *mpb.Progress
+	bar      *mpb.Bar
+	lastStep string
+	lastNote string
+
+	mu   sync.Mutex // the bar is drawn by another goroutine
+	last app.Status
+}
+
+func (d *liveDisplay) update(s app.Status) {
+	d.mu.Lock()
+	hosts := d.last.Hosts
+	if s.Progress.Ratio == 0 && d.bar != nil {
+		s.Progress = d.last.Progress
+	}
+	if len(s.Hosts) == 0 {
+		s.Hosts = hosts
+	}
+	d.last = s
+	d.mu.Unlock()
+	if step := string(s.Run.Step); step != d.lastStep {
+		d.lastStep = step
+		d.line(string(s.Run.Status) + ": " + step)
+	}
+	if s.Note != "" && s.Note != d.lastNote {
+		d.lastNote = s.Note
+		d.line(s.Note)
+	}
+	if s.Progress.Ratio > 0 && s.Run.Step == app.StepBackup {
+		d.draw(s)
+	}
+	if s.Run.Step != app.StepBackup {
+		d.finishBar()
+	}
+}
+
+func (d *liveDisplay) draw(s app.Status) {
+	if d.bar == nil {
+		d.progress = mpb.New(mpb.WithOutput(d.out), mpb.WithWidth(40), mpb.WithRefreshRate(250*time.Millisecond))
+		d.bar = d.progress.AddBar(barSteps,
+			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return d.snapshot().Progress.Step + " " })),
+			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + barText(d.snapshot()) })),
+			mpb.BarExtender(mpb.BarFillerFunc(d.hostLines), false),
+		)
+	}
+	d.bar.SetCurrent(int64(s.Progress.Ratio * (barSteps - 1)))
+}
+
+func (d *liveDisplay) snapshot() app.Status {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.last
+}
+
+func barText(s app.Status) string {
+	text := fmt.Sprintf("%5.1f %%", s.Progress.Ratio*100)
+	if s.Rate > 0 {
+		text += fmt.Sprintf("  %.0f MB/s", s.Rate)
+	}
+	if s.GCHold > 0 {
+		text += "  GC held " + span(s.GCHold)
+	}
+	if s.ETA > 0 {
+		text += "  ETA " + etaText(s.ETA)
+	}
+	return text
+}
+
+func (d *liveDisplay) hostLines(w io.Writer, _ decor.Statistics) error {
+	for _, h := range d.snapshot().Hosts {
+		if _, err := fmt.Fprintf(w, "  %s\n", hostText(h)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *liveDisplay) finishBar() {
+	if d.bar == nil {
+		return
+	}
+	d.bar.Abort(false)
+	d.progress.Wait()
+	d.bar, d.progress = nil, nil
+}
+
+func (d *liveDisplay) line(text string) {
+	line := fmt.Sprintf("%s  %s\n", time.Now().Format("15:04:05"), text)
+	if d.progress != nil {
+		_, _ = d.progress.Write([]byte(line))
+		return
+	}
+	fmt.Fprint(d.out, line)
+}
+
+func (d *liveDisplay) warn(text string) { d.line("warning: " + text) }
+func (d *liveDisplay) close()           { d.finishBar() }
