@@ -112,3 +112,14 @@ func TestThePoolRuleIsNamedByVersion(t *testing.T) {
 		}
 	}
 }
+
+func TestAGivenConcurrencyThatSlowsACutIsWarnedAbout(t *testing.T) {
+	o := policy.Options{Control: true, Concurrency: new(16)}
+	p := mustPlan(t, policy.PlanInput{Cluster: example1(t), BRVersion: "v8.5.0", Options: o})
+	wantWarning(t, p, "the given concurrency makes a cut of threads wait for up to 4m26s; 1 keeps the threads busy as well")
+	o.Control = false
+	p = mustPlan(t, policy.PlanInput{Cluster: example1(t), BRVersion: "v8.5.0", Options: o})
+	if all := strings.Join(p.Warnings, " "); strings.Contains(all, "cut of threads") {
+		t.Errorf("without control nothing is cut; got %q", all)
+	}
+}

@@ -69,15 +69,15 @@ func (p *planner) codecChoices() []string {
 	return codecs()
 }
 
-// concurrencyChoices are the measured values and, if known, the number of
-// tables, near which C is most useful.
+// concurrencyChoices are the measured values and, where C counts tables, their
+// number, near which it is most useful.
 func (p *planner) concurrencyChoices(threads int) []int {
 	if !p.freeConcurrency() {
 		return []int{p.concurrency(threads, 0)}
 	}
 	choices := []int{minUsualConcurrency, 16, 64, 128, maxConcurrency}
-	if tables := p.in.Cluster.Tables; tables > minUsualConcurrency && tables < maxConcurrency {
-		choices = append(choices, tables)
+	if p.countsTables() {
+		choices = append(choices, min(max(p.in.Cluster.Tables, minUsualConcurrency), maxConcurrency))
 	}
 	slices.Sort(choices)
 	return slices.Compact(choices)
@@ -109,8 +109,9 @@ func (c cost) after(first float64) cost {
 	return cost{first, c[0], c[1], c[2], c[3]}
 }
 
-// least returns the eligible candidate of the smallest cost. The final ties go
-// to fewer threads, then smaller C, then the codec with less TiKV CPU.
+// least returns the eligible candidate of the smallest cost. Ties go to the
+// first, which search makes the one with fewer threads, the codec with less TiKV
+// CPU, the smaller C.
 func (p *planner) least(all []candidate, eligible func(*candidate) bool, costOf func(*candidate) cost) (candidate, bool) {
 	best, bestCost := -1, cost{}
 	for i := range all {
@@ -118,9 +119,7 @@ func (p *planner) least(all []candidate, eligible func(*candidate) bool, costOf 
 		if !eligible(c) {
 			continue
 		}
-		now := costOf(c)
-		order := slices.Compare(now[:], bestCost[:])
-		if best < 0 || order < 0 || order == 0 && slices.Compare(tieBreak(c), tieBreak(&all[best])) < 0 {
+		if now := costOf(c); best < 0 || slices.Compare(now[:], bestCost[:]) < 0 {
 			best, bestCost = i, now
 		}
 	}
@@ -130,13 +129,11 @@ func (p *planner) least(all []candidate, eligible func(*candidate) bool, costOf 
 	return all[best], true
 }
 
-func tieBreak(c *candidate) []int { return []int{c.threads, c.concurrency, cpuRank(c.codec)} }
-
 // cost says what a goal wants, most important first:
 //
 //   - impact: the smallest QPS drop, then host CPU, the lightest codec, small C
 //   - speed: the shortest backup, then the fastest codec, C near the number of
-//     tables (near the tier's when that is unknown)
+//     tables where it counts them, near the tier's otherwise
 //   - space: the smallest codec, then as near to the measured tier as possible
 //   - balanced: as near to the measured tier as possible, with a light codec
 func (p *planner) cost(c *candidate) cost {
@@ -144,30 +141,33 @@ func (p *planner) cost(c *candidate) cost {
 	fromTierC := math.Abs(float64(c.concurrency - p.tier.concurrency))
 	switch p.opt.Goal {
 	case GoalImpact:
-		return cost{c.prediction.impact.qps.high, c.prediction.hostShare, cpuRankF(c.codec), float64(c.concurrency)}
+		return cost{c.prediction.impact.qps.high, c.prediction.hostShare, cpuRank(c.codec), float64(c.concurrency)}
 	case GoalSpeed:
 		return cost{c.prediction.duration.Seconds(), speedRank(c.codec), p.fromTables(c.concurrency)}
 	case GoalSpace:
 		return cost{sizeRank(c.codec), fromTier, fromTierC}
 	case GoalBalanced:
 	}
-	return cost{fromTier, cpuRankF(c.codec), fromTierC}
+	return cost{fromTier, cpuRank(c.codec), fromTierC}
+}
+
+// countsTables reports whether C is tables in flight and their number is known.
+func (p *planner) countsTables() bool {
+	return p.br.Concurrency == TablesInFlight && p.in.Cluster.Tables > 0
 }
 
 func (p *planner) fromTables(concurrency int) float64 {
 	aim := p.tier.concurrency
-	if p.in.Cluster.Tables > 0 {
+	if p.countsTables() {
 		aim = min(max(p.in.Cluster.Tables, minUsualConcurrency), maxConcurrency)
 	}
 	return math.Abs(float64(concurrency - aim))
 }
 
 // The codecs in the order of the measurements; smaller is better.
-func cpuRank(codec string) int {
-	return slices.Index([]string{CodecLZ4, CodecSnappy, CodecZstd}, codec)
+func cpuRank(codec string) float64 {
+	return float64(slices.Index([]string{CodecLZ4, CodecSnappy, CodecZstd}, codec))
 }
-
-func cpuRankF(codec string) float64 { return float64(cpuRank(codec)) }
 
 func speedRank(codec string) float64 {
 	return float64(slices.Index([]string{CodecSnappy, CodecLZ4, CodecZstd}, codec))

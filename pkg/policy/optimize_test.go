@@ -25,23 +25,26 @@ func TestEachGoalFindsItsPlan(t *testing.T) {
 	// 24272.6 s at T = 2; six hours need T = 3 (16181.7 s).
 	limits := policy.Limits{MaxDuration: 6 * time.Hour, MaxHostCPU: 0.90}
 	tests := []struct {
+		br               string
 		goal             policy.Goal
 		tables           int
 		threads, streams int
 		codec            string
 	}{
-		{policy.GoalImpact, 0, 3, 4, "lz4"},
-		{policy.GoalBalanced, 0, 3, 16, "lz4"},
-		{policy.GoalSpace, 0, 3, 16, "zstd"},
-		{policy.GoalSpeed, 0, 5, 16, "snappy"}, // 0.40 + 5·4/48 = 0.817; T = 6 is the limit exactly
-		{policy.GoalSpeed, 100, 5, 100, "snappy"},
-		{policy.GoalSpeed, 5000, 5, 256, "snappy"},
+		{"v6.5.3", policy.GoalImpact, 0, 3, 4, "lz4"},
+		{"v6.5.3", policy.GoalBalanced, 0, 3, 16, "lz4"},
+		{"v6.5.3", policy.GoalSpace, 0, 3, 16, "zstd"},
+		{"v6.5.3", policy.GoalSpeed, 0, 5, 16, "snappy"}, // 0.40 + 5·4/48 = 0.817; T = 6 is the limit exactly
+		{"v6.5.3", policy.GoalSpeed, 100, 5, 100, "snappy"},
+		{"v6.5.3", policy.GoalSpeed, 5000, 5, 256, "snappy"},
+		{"v6.5.3", policy.GoalSpeed, 2, 5, 4, "snappy"},
+		{"v8.5.0", policy.GoalSpeed, 5000, 5, 16, "snappy"}, // streams per store: tables do not matter
 	}
 	for _, tt := range tests {
 		c := example1(t)
 		c.Tables = tt.tables
 		base := 0.45
-		p := mustPlan(t, policy.PlanInput{Cluster: c, Options: policy.Options{
+		p := mustPlan(t, policy.PlanInput{Cluster: c, BRVersion: tt.br, Options: policy.Options{
 			Mode: policy.ModeOptimize, Goal: tt.goal, Limits: limits, BaseLoad: &base,
 		}})
 		if p.NumThreads != tt.threads || p.Concurrency != tt.streams || p.Compression != tt.codec {
@@ -52,6 +55,13 @@ func TestEachGoalFindsItsPlan(t *testing.T) {
 }
 
 func TestALimitMetExactlyIsMet(t *testing.T) {
+	c := offline(t, policy.OfflineSpec{Bytes: policy.TiB, Hosts: 1, TiKVPerHost: 1, VCores: 10, Version: "v6.5.3"})
+	noisy := mustPlan(t, policy.PlanInput{Cluster: c, Options: policy.Options{ // 0.1 + 2/10 is a little above 0.3 in binary
+		BaseLoad: new(0.1), Limits: policy.Limits{MaxHostCPU: 0.3},
+	}})
+	if noisy.NumThreads != 2 {
+		t.Errorf("got T=%d, want the tier's 2", noisy.NumThreads)
+	}
 	p := mustPlan(t, policy.PlanInput{Cluster: example1(t), Options: policy.Options{
 		Mode: policy.ModeOptimize, Goal: policy.GoalSpeed, BaseLoad: new(0.4), Limits: policy.Limits{MaxHostCPU: 0.9},
 	}})
@@ -110,6 +120,14 @@ func TestUnmetLimitsSayHowFarAndWhatWouldDo(t *testing.T) {
 			policy.Options{Mode: policy.ModeOptimize, Limits: day, BaseLoad: new(0.45)},
 			"no plan meets the limits; nearest: num-threads 4, concurrency 16, lz4: " +
 				"max_host_cpu is 78.3%, 8.3% over 70%; what would: " +
+				"max_host_cpu >= 78.4%, which allows num-threads 4, concurrency 16, lz4; or " +
+				"max_duration >= 4h29m42s, which allows num-threads 3, concurrency 16, lz4",
+		},
+		{
+			"nearness is judged in proportion, not in seconds",
+			policy.Options{Mode: policy.ModeOptimize, Limits: policy.Limits{MaxDuration: 4*time.Hour + 15*time.Minute, MaxHostCPU: 0.70}, BaseLoad: new(0.45)},
+			"no plan meets the limits; nearest: num-threads 3, concurrency 16, lz4: " +
+				"max_duration is 4h29m42s, 14m42s over 4h15m0s; what would: " +
 				"max_host_cpu >= 78.4%, which allows num-threads 4, concurrency 16, lz4; or " +
 				"max_duration >= 4h29m42s, which allows num-threads 3, concurrency 16, lz4",
 		},
@@ -196,5 +214,22 @@ func TestUnknownCoresAreNotSearchedBeyondTheUsual(t *testing.T) {
 		if got := mustPlan(t, policy.PlanInput{Cluster: c, Options: o}).NumThreads; got != want {
 			t.Errorf("%v cores: got T=%d, want %d", cores, got, want)
 		}
+	}
+}
+
+func TestSpaceGivesUpThreadsBeforeTheSmallestCodec(t *testing.T) {
+	o := policy.Options{Mode: policy.ModeOptimize, Goal: policy.GoalSpace, BaseLoad: new(0.65), Limits: policy.Limits{MaxQPSDrop: 0.19}}
+	p := mustPlan(t, policy.PlanInput{Cluster: example1(t), Options: o})
+	if p.Compression != "zstd" || p.NumThreads != 1 { // zstd at the tier's T = 2 is at 20.1 %
+		t.Errorf("got T=%d %s, want T=1 zstd", p.NumThreads, p.Compression)
+	}
+}
+
+func TestTheNetworkCeilingIsTheBusiestHosts(t *testing.T) {
+	c := example1(t)
+	c.Stores = c.Stores[:5] // four on host1, one on host2
+	o := policy.Options{Mode: policy.ModeOptimize, Goal: policy.GoalSpeed, Limits: policy.Limits{NetworkMBPerS: 72}}
+	if got := mustPlan(t, policy.PlanInput{Cluster: c, Options: o}).NumThreads; got != 3 { // 4 instances x 3 x 6 MB/s
+		t.Errorf("got T=%d, want 3", got)
 	}
 }

@@ -136,6 +136,33 @@ func TestThreadsAreClampedPerInstanceAndSaidSo(t *testing.T) {
 	}
 }
 
+func TestAHostsCoresBoundInstancesWhoseOwnAreUnknown(t *testing.T) {
+	c := example1(t)
+	for i := range c.Stores {
+		c.Stores[i].Cores = 0
+	}
+	c.Hosts[0].Cores = 3
+	p := mustPlan(t, policy.PlanInput{Cluster: c, Options: policy.Options{NumThreads: new(4)}})
+	if got, want := wants(p.Settings), []string{"3", "3", "3", "3", "4", "4", "4", "4", "4", "4", "4", "4"}; !cmp.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestHostsAreFoundByTheirNameNotByTheAddress(t *testing.T) {
+	c := policy.Cluster{Version: "v6.5.3", Replicas: 3,
+		Hosts: []policy.Host{{Name: "z", Cores: 4, BaseKnown: true}, {Name: "m", Cores: 32, BaseKnown: true}, {Name: "a", Cores: 64, BaseKnown: true}},
+		Stores: []policy.Store{
+			{ID: 1, Address: "10.0.0.1:1", Host: "z", State: policy.StoreUp, Cores: 4},
+			{ID: 2, Address: "10.0.0.2:1", Host: "m", State: policy.StoreUp, Cores: 32},
+			{ID: 3, Address: "10.0.0.3:1", Host: "a", State: policy.StoreUp, Cores: 64},
+		}}
+	p := mustPlan(t, policy.PlanInput{Cluster: c})
+	if f := p.Forecast; f.WorstHost != "z" || f.HostCPURatio != 0.5 {
+		t.Errorf("worst host: got %s at %v, want z at 0.5", f.WorstHost, f.HostCPURatio)
+	}
+	wantWarning(t, p, "no store reports used bytes: the forecast is empty")
+}
+
 func wantWarning(t *testing.T, p policy.Plan, part string) {
 	t.Helper()
 	if all := strings.Join(p.Warnings, "\n"); !strings.Contains(all, part) {

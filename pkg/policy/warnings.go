@@ -106,6 +106,9 @@ func (p *planner) optionWarnings(plan Plan) []string {
 	warn(level != nil && plan.Compression == CodecZstd && *level == 0, "compression_level 0 is not sent: it means the codec's default")
 	warn(p.rateLimited(), "ratelimit is per TiKV, not per cluster; it forces concurrency 1 and has no further effect above 64 MB/s")
 	warn(p.rateLimited() && p.opt.Concurrency != nil && *p.opt.Concurrency != 1, "the given concurrency is not used: ratelimit forces 1")
+	if busy := p.busyConcurrency(plan.NumThreads); p.opt.Control && plan.Concurrency > busy {
+		warn(true, "the given concurrency makes a cut of threads wait for up to %s; %d keeps the threads busy as well", formatDuration(plan.Forecast.ControlLag), busy)
+	}
 	warn(plan.Checksum, "checksum raised one TiKV's CPU by up to 1200%% in the 2024 BR v6.5.3 measurements; num-threads does not bound it, readpool.unified.max-thread-count does")
 	warn(p.opt.Medium == MediumNVMe, "NAS or S3 is recommended as the medium: NVMe costs about 3 points of QPS more")
 	return out
