@@ -235,7 +235,7 @@ type life struct {
 	first    int // index into world.log of the first effect of this life
 	counts   map[string]int
 	faults   map[string]fault // by effect name
-	statuses []runner.Status
+	statuses []seen
 }
 
 func (w *world) begin(faults map[string]fault) *life {
@@ -325,10 +325,16 @@ func (l *life) deps() runner.Deps {
 	}
 }
 
+// seen is a status with the moment it was shown.
+type seen struct {
+	runner.Status
+	At time.Time
+}
+
 // observe is called by one goroutine at a time: the run's own.
 func (l *life) observe(s runner.Status) {
 	if l.effect(context.Background(), "observe", s.Note) == nil {
-		l.statuses = append(l.statuses, s)
+		l.statuses = append(l.statuses, seen{s, time.Now()})
 	}
 }
 
