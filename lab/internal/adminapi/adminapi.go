@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -118,7 +119,7 @@ func answered(status string, data []byte) error {
 		Error string `json:"error"`
 	}
 	if json.Unmarshal(data, &e) == nil && e.Error != "" {
-		return fmt.Errorf("lab: %s", e.Error)
+		return errors.New(e.Error)
 	}
 	return fmt.Errorf("lab answered %s: %s", status, bytes.TrimSpace(data))
 }

@@ -188,7 +188,7 @@ func (c *Cluster) heartbeat(ctx context.Context, s *Store) error {
 	}
 	held, regions, total := c.cfg.Regions.Held(s.place.ID)
 	used := uint64(float64(c.cfg.Shape.Size) * float64(held) / float64(total))
-	capacity := 2 * uint64(c.cfg.Shape.Size) / uint64(len(c.Stores()))
+	capacity := 2 * uint64(c.cfg.Shape.Size) / uint64(c.cfg.Shape.Stores())
 	capacity = max(capacity, used)
 	stats := &pdpb.StoreStats{
 		StoreId: s.place.ID, StartTime: uint32(s.startedAt().Unix()),

@@ -56,12 +56,18 @@ func (s *Store) postConfig(w http.ResponseWriter, r *http.Request) {
 	}
 	request := map[string]any{}
 	if err := json.Unmarshal(body, &request); err != nil {
-		http.Error(w, fmt.Sprintf("failed to decode, error: %q", err.Error()), http.StatusInternalServerError)
+		refuse(w, fmt.Errorf("failed to decode, error: %q", err.Error()))
 		return
 	}
 	if err := s.configure(request, r.URL.Query().Get("persist") != "false"); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		refuse(w, err)
 	}
+}
+
+// refuse answers with the bare text; http.Error would end it with a line break, which TiKV's answers do not have.
+func refuse(w http.ResponseWriter, err error) {
+	w.WriteHeader(http.StatusInternalServerError)
+	io.WriteString(w, err.Error()) //nolint:errcheck // the client went away
 }
 
 func (s *Store) configure(request map[string]any, persist bool) error {
