@@ -23,7 +23,8 @@ type fakeCluster struct {
 	values map[policy.SettingKey]string
 	stores []policy.Store
 
-	pdErr error
+	before func() // called first by each method; may be nil
+	pdErr  error
 	// read and set may change what happens to one setting; nil = as it should.
 	read func(policy.SettingKey) error
 	set  func(policy.Setting) policy.SetResult // zero State: as it should
@@ -38,11 +39,19 @@ func newFakeCluster(stores ...uint64) *fakeCluster {
 	return c
 }
 
+func (c *fakeCluster) called() {
+	if c.before != nil {
+		c.before()
+	}
+}
+
 func (c *fakeCluster) Cluster(context.Context) (policy.Cluster, error) {
+	c.called()
 	return policy.Cluster{ID: c.id, Stores: c.stores}, c.pdErr
 }
 
 func (c *fakeCluster) Read(_ context.Context, keys []policy.SettingKey) []policy.Reading {
+	c.called()
 	var out []policy.Reading
 	for _, k := range keys {
 		r := policy.Reading{SettingKey: k}
@@ -58,6 +67,7 @@ func (c *fakeCluster) Read(_ context.Context, keys []policy.SettingKey) []policy
 }
 
 func (c *fakeCluster) Apply(_ context.Context, settings []policy.Setting) []policy.SetResult {
+	c.called()
 	var out []policy.SetResult
 	for _, s := range settings {
 		c.sent = append(c.sent, s.String())
@@ -216,8 +226,12 @@ func TestAFailureIsRetriedUntilItIsOver(t *testing.T) {
 					t.Fatalf("pending %v, want it still owed", j.Pending())
 				}
 
-				time.AfterFunc(10*time.Minute, func() { c.pdErr, c.read, c.set, c.stores, c.id = nil, nil, nil, healthy.stores, healthy.id })
 				began := time.Now()
+				c.before = func() {
+					if time.Since(began) >= 10*time.Minute {
+						c.pdErr, c.read, c.set, c.stores, c.id = nil, nil, nil, healthy.stores, healthy.id
+					}
+				}
 				if diff := cmp.Diff(map[uint64]string{1: f.after}, outcome(c.restore(t.Context(), j))); diff != "" {
 					t.Errorf("after it (-want +got):\n%s", diff)
 				}
