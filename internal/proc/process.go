@@ -77,6 +77,8 @@ func (p *Process) fork() error {
 	if err := p.openStreams(); err != nil {
 		return err
 	}
+	p.mu.Lock() // nobody else has p yet; transition asks for it
+	defer p.mu.Unlock()
 	p.started = time.Now()
 	if err := p.cmd.Start(); err != nil {
 		p.transition(Exited)
@@ -141,14 +143,8 @@ func (p *Process) closeOutputs() {
 }
 
 // transition moves to another state and returns whether that was allowed; the
-// table is in the documentation of State.
+// table is in the documentation of State. The caller holds mu.
 func (p *Process) transition(to State) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.transitionLocked(to)
-}
-
-func (p *Process) transitionLocked(to State) bool {
 	if !p.state.mayBecome(to) {
 		return false
 	}
@@ -188,7 +184,7 @@ func (p *Process) wait(unwatch func() bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_ = p.cmd.Wait() // the status is read below; streams are files, so there is nothing else to fail
-	p.transitionLocked(Exited)
+	p.transition(Exited)
 	p.result = Result{
 		ExitCode: p.cmd.ProcessState.ExitCode(), Stopped: stopped, Killed: p.killed,
 		Escaped: escaped, Survivors: survivors, Cut: cut,
@@ -219,7 +215,7 @@ func (p *Process) leaderEnded() (at time.Time, stopped bool) {
 func awaitZombie(pid int) {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if err != unix.EINTR { //nolint:errorlint // a bare errno
+		if err != unix.EINTR {
 			return
 		}
 	}
@@ -263,7 +259,7 @@ func (p *Process) Stop(grace time.Duration) {
 		return
 	}
 	at := time.Now().Add(grace)
-	if p.transitionLocked(Stopping) {
+	if p.transition(Stopping) {
 		_ = signalGroup(p.ref.PID, unix.SIGTERM) // if it cannot be sent, KILL follows
 		p.kill, p.killAt = time.AfterFunc(grace, p.killNow), at
 		return

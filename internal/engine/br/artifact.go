@@ -87,9 +87,7 @@ func confirm(ctx context.Context, dir string) (policy.Artifact, error) {
 	if err != nil {
 		return m.artifact, err
 	}
-	for _, store := range sortedKeys(visible) {
-		m.artifact.Stores = append(m.artifact.Stores, store)
-	}
+	m.artifact.Stores = sortedKeys(visible)
 	for _, store := range sortedKeys(m.perStore) {
 		if visible[store] < m.perStore[store] {
 			m.artifact.MissingStores = append(m.artifact.MissingStores, store)
@@ -165,18 +163,19 @@ func (m *metaReader) checkWhole() error {
 
 func (m *metaReader) rootField(ctx context.Context, w wireField) error {
 	switch w.num {
-	case metaClusterID:
-		m.artifact.ClusterID = w.value
+	case metaClusterID, metaEndVersion, metaFormat, metaBackupSize:
+		m.rootNumber(w)
+		return w.want(wireVarint)
+	case metaClusterVersion, metaBRVersion, metaFiles, metaSchemas, metaSchemaIndex, metaFileIndex:
+		if err := w.want(wireBytes); err != nil {
+			return err
+		}
+	}
+	switch w.num {
 	case metaClusterVersion:
 		return readText(w, &m.artifact.ClusterVersion)
 	case metaBRVersion:
 		return readRelease(w, &m.artifact.EngineVersion)
-	case metaEndVersion:
-		m.artifact.BackupTS = policy.TS(w.value)
-	case metaFormat:
-		m.indexed = w.value != 0
-	case metaBackupSize:
-		m.artifact.SizeBytes = w.value
 	case metaFiles:
 		return m.dataFile(w)
 	case metaSchemas:
@@ -190,9 +189,27 @@ func (m *metaReader) rootField(ctx context.Context, w wireField) error {
 	return nil
 }
 
+func (m *metaReader) rootNumber(w wireField) {
+	switch w.num {
+	case metaClusterID:
+		m.artifact.ClusterID = w.value
+	case metaEndVersion:
+		m.artifact.BackupTS = policy.TS(w.value)
+	case metaFormat:
+		m.indexed = w.value != 0
+	case metaBackupSize:
+		m.artifact.SizeBytes = w.value
+	}
+}
+
 // index reads one MetaFile, which is an index of further ones or a leaf.
 func (m *metaReader) index(ctx context.Context, r io.Reader, size int64, depth int) error {
 	return walkFields(r, size, func(w wireField) error {
+		if w.num <= indexSchemas {
+			if err := w.want(wireBytes); err != nil {
+				return err
+			}
+		}
 		switch w.num {
 		case indexMetaFiles:
 			return m.child(ctx, w, depth+1)

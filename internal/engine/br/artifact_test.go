@@ -209,9 +209,9 @@ func FuzzConfirmTakesAnyMetadata(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var m backuppb.BackupMeta // what we accept, the generated code accepts with the same figures
+		var m backuppb.BackupMeta // the generated code reads fields that we skip, so it may refuse more
 		if err := m.Unmarshal(raw); err != nil {
-			t.Fatalf("accepted, but %v", err)
+			return
 		}
 		if uint64(got.BackupTS) != m.EndVersion || m.FileIndex == nil && got.Ranges != len(m.Files) || got.ClusterID != m.ClusterId {
 			t.Errorf("%+v for %v", got, &m)

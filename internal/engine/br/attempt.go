@@ -1,6 +1,7 @@
 package br
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,7 +119,7 @@ func (a *Attempt) line(s proc.Stream, line []byte) {
 }
 
 // emit queues an event and drops the oldest when nobody reads: br must never
-// wait for us. The parser calls it under its lock, so there is one sender.
+// wait for us.
 func (a *Attempt) emit(ev policy.AttemptEvent) {
 	ev.Message = a.redactor.redact(ev.Message)
 	for {
@@ -139,29 +140,27 @@ func (a *Attempt) run() {
 	defer close(a.done)
 	tick := time.NewTicker(pollLog)
 	defer tick.Stop()
-	var problem error
+	broken := false // the log cannot be read: one report is enough
 	for ended := false; !ended; {
 		select {
 		case <-tick.C:
-			problem = errors.Join(problem, a.pollOnce(problem))
+			broken = broken || a.report(a.log.poll())
 		case <-a.process.Done():
 			ended = true
 		}
 	}
-	if err := errors.Join(problem, a.closeFiles()); err != nil {
-		a.emit(policy.AttemptEvent{Kind: policy.AttemptDiagnostic, Message: bounded(err.Error())})
-	}
+	a.report(a.closeFiles())
 	a.outcome = a.judge(a.process.Wait())
 	close(a.events)
 }
 
-// pollOnce reads the log unless that has failed before: one report is enough,
-// and the end of the run tries once more.
-func (a *Attempt) pollOnce(problem error) error {
-	if problem != nil {
-		return nil
+// report makes a fault of our own files, which must not end a backup, known to
+// who watches. It returns whether there was one.
+func (a *Attempt) report(err error) bool {
+	if err != nil {
+		a.emit(policy.AttemptEvent{Kind: policy.AttemptDiagnostic, Message: bounded(err.Error())})
 	}
-	return a.log.poll()
+	return err != nil
 }
 
 // judge decides the outcome, adding what br left at its target.
@@ -172,21 +171,20 @@ func (a *Attempt) judge(res proc.Result) policy.Outcome {
 		return o
 	}
 	// br is gone; looking at the target is bounded by the engine's own timeout.
-	cp, err := a.engine.ReadCheckpoint(context.Background(), a.inv.StorageURL)
-	if err != nil {
-		return o
+	if cp, err := a.engine.ReadCheckpoint(context.Background(), a.inv.StorageURL); err == nil {
+		resumable(&o, cp, canResume)
 	}
-	if o.ServiceID == "" {
-		o.ServiceID = cp.ServiceID
-	}
-	if o.BackupTS == 0 {
-		o.BackupTS = cp.BackupTS
-	}
-	o.Resumable = canResume
+	return o
+}
+
+// resumable adds what a checkpoint at the target says.
+func resumable(o *policy.Outcome, cp Checkpoint, allowed bool) {
+	o.ServiceID = cmp.Or(o.ServiceID, cp.ServiceID)
+	o.BackupTS = cmp.Or(o.BackupTS, cp.BackupTS)
+	o.Resumable = allowed
 	if o.Resumable && o.Class == policy.OutcomeKilled {
 		o.RetryAfter = lockLife // it could not take its lock off
 	}
-	return o
 }
 
 // Ref identifies the child across our own death.

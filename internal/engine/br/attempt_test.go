@@ -268,7 +268,7 @@ func TestVersionIsReadFromTheBinary(t *testing.T) {
 		t.Errorf("missing: %v", err)
 	}
 	slow := filepath.Join(t.TempDir(), "br")
-	if err := os.WriteFile(slow, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(slow, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	_, err := br.New(br.Config{Binary: slow, Timeout: 100 * time.Millisecond}).Version(t.Context())

@@ -189,7 +189,7 @@ func (p *Parser) safePoint(id string) {
 // still to do. A growing round with ranges that do not get fewer is a br that
 // is stuck.
 func (p *Parser) round(e entry) {
-	p.report.Round = int(e.uint("round")) //nolint:gosec // a counter of br's
+	p.report.Round = int(e.uint("round"))
 	if e.message != msgRanges {
 		return
 	}

@@ -79,7 +79,7 @@ func TestEveryShapeOfTheSuccessLineIsRead(t *testing.T) {
 }
 
 func TestTheOrderOfFieldsInTheSummaryMeansNothing(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a shuffle
+	r := rand.New(rand.NewPCG(1, 2))
 	for name, tt := range summaries() {
 		message, rest, _ := strings.Cut(tt.line, "] ")
 		fields := strings.SplitAfter(strings.TrimPrefix(rest, "*** "), "] ")
@@ -124,7 +124,7 @@ func TestTheFirstErrorIsTheFirstThatExplainsSomething(t *testing.T) {
 func TestTheFactsOfTheLogBecomeEvents(t *testing.T) {
 	var got []policy.AttemptEvent
 	p := br.NewParser(func(e policy.AttemptEvent) { got = append(got, e) })
-	for _, line := range strings.Split(strings.TrimSpace(`
+	for line := range strings.SplitSeq(strings.TrimSpace(`
 [2026/11/30 20:34:10.000 +00:00] [INFO] [client.go:449] ["backup encode timestamp"] [BackupTS=470829050302038021]
 [2026/11/30 20:34:10.000 +00:00] [INFO] [backup.go:494] ["current backup safePoint job"] [safePoint="{ID=br-2a7f0000-0000-4000-8000-000000000001,TTL=1h12m0s,BackupTime=\"2026-11-30 20:34:10.0 +0000 UTC\",BackupTS=470829050302038021}"]
 [2026/11/30 20:34:10.000 +00:00] [INFO] [client.go:186] ["This round of backup starts..."] [round=3]

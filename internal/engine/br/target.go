@@ -72,7 +72,7 @@ func lookAt(dir string) (Target, error) {
 	if err := unix.Statfs(existing, &s); err != nil {
 		return Target{}, fmt.Errorf("measure free space of %s: %w", existing, err)
 	}
-	t.FreeBytes = s.Bavail * uint64(s.Bsize) //nolint:gosec // a block size is positive
+	t.FreeBytes = s.Bavail * uint64(s.Bsize)
 	return t, tryWrite(existing)
 }
 

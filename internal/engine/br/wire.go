@@ -24,9 +24,18 @@ var (
 // wireField is one top-level field of a message that is being read.
 type wireField struct {
 	num    int
+	kind   uint64 // its wire type
 	value  uint64 // of a varint
-	length int64  // of bytes
+	length int64  // of anything else, in bytes
 	body   io.Reader
+}
+
+// want checks that a known field has its type: noise may look like any field.
+func (f wireField) want(kind uint64) error {
+	if f.kind != kind {
+		return fmt.Errorf("%w: field %d has wire type %d", errNotProto, f.num, f.kind)
+	}
+	return nil
 }
 
 // message reads the whole body of a bytes field, which must not be longer than
@@ -53,11 +62,11 @@ func walkFields(r io.Reader, size int64, visit func(wireField) error) error {
 		if err != nil {
 			return err
 		}
-		f := wireField{num: int(tag >> 3)} //nolint:gosec // checked below
+		f := wireField{num: int(tag >> 3), kind: tag & 7}
 		if tag>>3 == 0 || tag>>3 >= 1<<29 {
 			return fmt.Errorf("%w: field number %d", errNotProto, tag>>3)
 		}
-		switch tag & 7 {
+		switch f.kind {
 		case wireVarint:
 			f.value, err = uvarint(br)
 		case wireI64:
@@ -67,7 +76,7 @@ func walkFields(r io.Reader, size int64, visit func(wireField) error) error {
 		case wireBytes:
 			f.length, err = length(br)
 		default:
-			return fmt.Errorf("%w: wire type %d", errNotProto, tag&7)
+			return fmt.Errorf("%w: wire type %d", errNotProto, f.kind)
 		}
 		if err != nil {
 			return err
@@ -100,7 +109,7 @@ func length(r io.ByteReader) (int64, error) {
 	if err == nil && n > 1<<40 {
 		return 0, fmt.Errorf("%w: a field of %d bytes", errNotProto, n)
 	}
-	return int64(n), err //nolint:gosec // at most 1<<40
+	return int64(n), err
 }
 
 func uvarint(r io.ByteReader) (uint64, error) {

@@ -47,20 +47,20 @@ type Behaviour struct {
 }
 
 // New writes a program that behaves so and returns its path.
-func New(t testing.TB, b Behaviour) string {
-	t.Helper()
+func New(tb testing.TB, b Behaviour) string {
+	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	role, err := json.Marshal(b.withDefaults())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "br")
+	path := filepath.Join(tb.TempDir(), "br")
 	script := fmt.Sprintf("#!/bin/sh\n%s=%s exec %s \"$@\"\n", roleEnv, quote(string(role)), quote(self))
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil { //nolint:gosec // a program
-		t.Fatal(err)
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		tb.Fatal(err)
 	}
 	return path
 }
