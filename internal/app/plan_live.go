@@ -37,7 +37,6 @@ func PlanLive(ctx context.Context, path, schedule string, adjust func(*policy.Op
 	if err != nil {
 		return PlanReport{}, planTrouble(err)
 	}
-	plan.Warnings = append(plan.Warnings, c.Warnings...)
 	return planReport(plan, t.spec(plan, br.RunURL(t.base(), time.Now(), "RUN"), "RUN"), s.engine)
 }
 

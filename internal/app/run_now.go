@@ -175,7 +175,7 @@ func warnAll(warn func(string), texts []string) {
 
 func (s *session) restoreOptions() journal.RestoreOptions {
 	return journal.RestoreOptions{
-		Settings: settings{sql: s.sql, place: "restore_set"}, Topology: s, Same: tidbcfg.SameValue,
+		Settings: settings{sql: s.sql, place: "restore_set"}, Topology: storeList{s.pd}, Same: tidbcfg.SameValue,
 	}
 }
 

@@ -108,12 +108,38 @@ func (s *session) clusterID(ctx context.Context) (uint64, error) {
 	return id, nil
 }
 
-// Cluster implements runner.Topology and journal.Topology.
+// Cluster implements runner.Topology: everything that planning needs, the base
+// load of this moment included.
 func (s *session) Cluster(ctx context.Context) (policy.Cluster, error) {
-	return cluster.Load(ctx, cluster.Sources{
+	c, err := cluster.Load(ctx, cluster.Sources{
 		Name: s.conf.Name, PD: s.pd, HostCores: s.hostCores(),
 		Quota: s.quota, Hardware: s.hardware, RegionBytes: s.regionBytes, Tables: s.sql.TableCount,
 	})
+	if err == nil {
+		cluster.MeasureBase(ctx, &c, s.cpuSeconds)
+	}
+	return c, err
+}
+
+// storeList is the topology that putting settings back needs: PD's list of
+// stores, and nothing that could keep it waiting.
+type storeList struct{ pd *pd.Client }
+
+// Cluster implements journal.Topology.
+func (l storeList) Cluster(ctx context.Context) (policy.Cluster, error) {
+	stores, err := l.pd.Stores(ctx)
+	return policy.Cluster{Stores: stores}, err
+}
+
+// cpuSeconds adds up what a store's threads have used; unlike the process's own
+// counter it has fractions.
+func (s *session) cpuSeconds(ctx context.Context, store policy.Store) (float64, error) {
+	sample, err := s.status.Store(ctx, store.StatusAddress)
+	var sum float64
+	for _, t := range sample.Threads {
+		sum += t.Seconds
+	}
+	return sum, err
 }
 
 // Stores implements runner.Topology.

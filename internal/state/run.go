@@ -14,7 +14,7 @@ type Run struct {
 	Schedule    string             `json:"schedule"`
 	Trigger     string             `json:"trigger"` // who asked for it: "manual", "schedule"
 	Status      policy.RunStatus   `json:"status"`
-	Step        string             `json:"step"` // where the runner's state machine is
+	Step        string             `json:"step"`              // where the runner's state machine is
 	Verdict     policy.RunStatus   `json:"verdict,omitempty"` // how it will end once all is put back; "" while open
 	Reason      policy.RunReason   `json:"reason,omitempty"`
 	Message     string             `json:"message,omitempty"`
