@@ -14,7 +14,7 @@ import (
 const (
 	lineBuffer = 64 << 10
 	// maxPage bounds what a server that is no TiKV can make us read.
-	maxPage = 256 << 20
+	maxPage = 128 << 20
 )
 
 // Parse reads one page of the Prometheus text format. At stays zero. Lines of

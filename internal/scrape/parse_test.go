@@ -131,18 +131,13 @@ func TestPageThatBreaksOffIsAnErrorAndNoSample(t *testing.T) {
 	}
 }
 
-// endless is a page without an end.
+// endless is a page without an end, and without a line's end.
 type endless struct{}
 
-func (endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = 'x'
-	}
-	return len(p), nil
-}
+func (endless) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte("x"), 1<<16)), nil }
 
 func TestPageWithoutAnEndIsAnError(t *testing.T) {
-	if _, err := scrape.Parse(endless{}); err == nil || !strings.Contains(err.Error(), "more than 256 MiB") {
+	if _, err := scrape.Parse(endless{}); err == nil || !strings.Contains(err.Error(), "more than 128 MiB") {
 		t.Errorf("got %v", err)
 	}
 }
