@@ -70,6 +70,11 @@ func TestZstdCostsFourPointsOfQPSAndNoLatency(t *testing.T) {
 	if got := zstd.QPSDrop.High - lz4.QPSDrop.High; math.Abs(got-0.04) > 1e-9 {
 		t.Errorf("QPS: got %v more, want 0.04", got)
 	}
+	// Below the knee the extra cost goes to nothing with everything else.
+	gentle := impactAt(t, 1, policy.MediumNAS, 0.65, "zstd").QPSDrop
+	if want := (0.105 + 0.04) * 640 / 1395; math.Abs(gentle.Low-want) > 1e-9 {
+		t.Errorf("QPS below the knee: got %v, want %v", gentle.Low, want)
+	}
 	if zstd.P95Rise != lz4.P95Rise {
 		t.Errorf("p95: got %v for zstd, want %v as for lz4", zstd.P95Rise, lz4.P95Rise)
 	}
