@@ -21,6 +21,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -44,7 +45,6 @@ const retryPause = 250 * time.Millisecond
 type Client struct {
 	endpoints []string
 	tls       *tls.Config
-	tlsFiles  TLS
 	timeout   time.Duration
 	http      *http.Client
 	preferred atomic.Int32 // index of the endpoint that answered last
@@ -82,7 +82,6 @@ func New(cfg Config) (*Client, error) {
 	return &Client{
 		endpoints: endpoints,
 		tls:       tlsConfig,
-		tlsFiles:  cfg.TLS,
 		timeout:   cfg.Timeout,
 		// No proxy: PD is inside, and a proxy variable of the environment is
 		// meant for what is outside.
@@ -140,7 +139,7 @@ func (c *Client) connect(ctx context.Context) (pdclient.Client, error) {
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end)
-	conn, err := pdclient.NewClientWithContext(life, c.endpoints, c.security(), c.options()...)
+	conn, err := pdclient.NewClientWithContext(life, c.endpoints, pdclient.SecurityOption{}, c.options()...)
 	if !stop() && err == nil { // ctx ended while the constructor succeeded
 		conn.Close()
 		err = ctx.Err()
@@ -153,21 +152,27 @@ func (c *Client) connect(ctx context.Context) (pdclient.Client, error) {
 	return conn, nil
 }
 
-func (c *Client) security() pdclient.SecurityOption {
-	return pdclient.SecurityOption{CAPath: c.tlsFiles.CA, CertPath: c.tlsFiles.Cert, KeyPath: c.tlsFiles.Key}
-}
-
 func (c *Client) options() []pdclient.ClientOption {
-	dial := []grpc.DialOption{grpc.WithNoProxy()}
-	if c.tlsFiles.ServerName != "" {
-		dial = append(dial, grpc.WithAuthority(c.tlsFiles.ServerName)) // the name that TLS verifies
+	dial := grpc.WithNoProxy()
+	if c.tls != nil {
+		dial = grpc.WithContextDialer(c.dialTLS)
 	}
 	return []pdclient.ClientOption{
 		// Of one attempt, so that a member that hangs leaves time for others.
 		pdclient.WithCustomTimeoutOption(c.timeout / time.Duration(len(c.endpoints)+1)),
-		pdclient.WithGRPCDialOptions(dial...),
+		pdclient.WithGRPCDialOptions(dial),
 		pdclient.WithInitMetricsOption(false), // they would go to the default registry
 	}
+}
+
+// dialTLS is TLS for the official client, which by itself knows no server name
+// and, given no client certificate, quietly talks plain text. It is therefore
+// told of no TLS at all and gets connections that have it.
+func (c *Client) dialTLS(ctx context.Context, address string) (net.Conn, error) {
+	config := c.tls.Clone()
+	config.NextProtos = []string{"h2"}
+	dialer := tls.Dialer{Config: config}
+	return dialer.DialContext(ctx, "tcp", address)
 }
 
 // call runs one idempotent gRPC request, and again while PD elects a leader or

@@ -27,10 +27,11 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// TLS names the files of a TLS connection. They are read once, by New: renewed
-// certificates need a new Client.
+// TLS names the files of a TLS connection; its zero value means plain text. Our
+// own certificate is read for every connection, so a renewed one needs no
+// restart; the authorities are read once, by New.
 type TLS struct {
-	CA   string // file of the authorities that sign PD's certificates; "" with Cert set: the system's
+	CA   string // file of the authorities that sign PD's certificates; "": the system's
 	Cert string // file of our certificate, with Key; "" for none
 	Key  string
 	// ServerName is the name that PD's certificates are checked against, for
@@ -60,13 +61,20 @@ func (t TLS) config() (*tls.Config, error) {
 		}
 	}
 	if t.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-		if err != nil {
-			return nil, fmt.Errorf("read tls certificate: %w", err)
+		if _, err := t.certificate(nil); err != nil {
+			return nil, err
 		}
-		c.Certificates = []tls.Certificate{pair}
+		c.GetClientCertificate = t.certificate
 	}
 	return c, nil
+}
+
+func (t TLS) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read tls certificate: %w", err)
+	}
+	return &pair, nil
 }
 
 // normalizeEndpoints returns the endpoints as URLs of one scheme, in the order

@@ -22,13 +22,17 @@ type etcdPD struct {
 }
 
 // startEtcd runs an etcd of one member, with short elections, since the least
-// lease that etcd grants is one and a half of them.
-func startEtcd(t *testing.T) *etcdPD {
+// lease that etcd grants is one and a half of them. Options change its
+// configuration.
+func startEtcd(t *testing.T, options ...func(*embed.Config)) *etcdPD {
 	t.Helper()
 	local := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	config := embed.NewConfig()
 	config.Dir = t.TempDir()
 	config.ListenClientUrls, config.ListenPeerUrls = []url.URL{local}, []url.URL{local}
+	for _, option := range options {
+		option(config)
+	}
 	config.TickMs, config.ElectionMs = 10, 100
 	config.UnsafeNoFsync = true
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
@@ -41,7 +45,7 @@ func startEtcd(t *testing.T) *etcdPD {
 	}
 	pd.etcd = etcd
 	t.Cleanup(pd.stop)
-	pd.url = "http://" + etcd.Clients[0].Addr().String()
+	pd.url = config.ListenClientUrls[0].Scheme + "://" + etcd.Clients[0].Addr().String()
 	fake.SetURL(pd.url)
 	select {
 	case <-etcd.Server.ReadyNotify():

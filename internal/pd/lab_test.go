@@ -21,7 +21,7 @@ func labClient(t *testing.T) *pd.Client {
 	if endpoints == "" {
 		t.Skipf("skip: no real PD: set %s to the pd_endpoints of a lab's lab.json, separated by commas", labVariable)
 	}
-	return newClient(t, 10*time.Second, strings.Split(endpoints, ",")...)
+	return newClient(t, pd.DefaultTimeout, strings.Split(endpoints, ",")...)
 }
 
 func TestARealPDTellsItsTopology(t *testing.T) {

@@ -37,6 +37,7 @@ type LeaseInfo struct {
 	PID      int       `json:"pid"`
 	RunID    string    `json:"run_id"`
 	StateDir string    `json:"state_dir"`
+	StateID  string    `json:"state_id,omitempty"` // names the state directory for life, wherever it is mounted
 	Since    time.Time `json:"since"`
 }
 
@@ -44,6 +45,7 @@ type LeaseInfo struct {
 type HeldError struct {
 	Info LeaseInfo     // zero when the value could not be read
 	Key  string        // in PD's etcd
+	Rev  int64         // the key's create revision: names this holding of the lease
 	TTL  time.Duration // until the lease ends if its holder is dead, 0 when unknown
 }
 
@@ -167,7 +169,7 @@ func (l *Lease) create(ctx context.Context, value string) error {
 	}
 	if !resp.Succeeded {
 		kv := resp.Responses[0].GetResponseRange().Kvs[0]
-		held := &HeldError{Key: l.key, TTL: l.remaining(ctx, clientv3.LeaseID(kv.Lease))}
+		held := &HeldError{Key: l.key, Rev: kv.CreateRevision, TTL: l.remaining(ctx, clientv3.LeaseID(kv.Lease))}
 		_ = json.Unmarshal(kv.Value, &held.Info) // a strange value is still a held lease
 		return held
 	}

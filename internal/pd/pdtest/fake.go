@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
+	"log"
 	"maps"
 	"net"
 	"net/http"
@@ -136,7 +138,8 @@ func (m *member) serve(tb testing.TB, listener net.Listener, config *tls.Config)
 	protocols.SetUnencryptedHTTP2(true)
 	m.server = &http.Server{
 		Protocols: protocols,
-		TLSConfig: config,
+		TLSConfig: config.Clone(), // the server changes it; nil stays nil
+		ErrorLog:  log.New(io.Discard, "", 0),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
 				rpc.ServeHTTP(w, r)
