@@ -40,7 +40,8 @@ func (r *Runner) backup(ctx context.Context, run *Run) error {
 // abandon stops an attempt that nobody watches any more.
 func abandon(attempt Attempt) {
 	attempt.Stop()
-	for range attempt.Events() { //nolint:revive // the engine ends only when its events are taken
+	for range attempt.Events() {
+		continue // the engine ends only when its events are taken
 	}
 }
 

@@ -116,6 +116,7 @@ func TestACrashWhileRecoveringIsRecoveredFrom(t *testing.T) {
 func recoveryEffects(t *testing.T, crashAt string) []effect {
 	t.Helper()
 	return effectsOf(t, func(t *testing.T, w *world) *life {
+		t.Helper()
 		crash(t, w, crashAt)
 		l := w.begin(nil)
 		if _, _, err := l.recover(request()); err != nil {
@@ -178,6 +179,28 @@ func TestABackupOverAPendingRestoreKeepsTheFirstOldValues(t *testing.T) {
 			t.Errorf("got %s: %s", run.Status, run.Message)
 		}
 		checkClean(t, w)
+	})
+}
+
+func TestUndoingNeedsNoRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		crash(t, w, "topology.stores#2")
+		l := w.begin(nil)
+		var warnings []string
+		l.live(func() { warnings = runner.Undo(t.Context(), l.deps(), request()) })
+		if len(warnings) > 0 {
+			t.Errorf("warnings %q", warnings)
+		}
+		for _, e := range l.effects() {
+			if strings.HasPrefix(e.op, "records.") {
+				t.Errorf("%s happened", e)
+			}
+		}
+		if len(w.pending) > 0 || len(w.alive()) > 0 {
+			t.Errorf("left: %d settings, %d engines", len(w.pending), len(w.alive()))
+		}
+		cleanUpAndBackUpAgain(t, w)
 	})
 }
 

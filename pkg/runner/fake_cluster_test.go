@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -84,9 +85,7 @@ func (s *fakeStore) gauge(working bool) runner.Gauge {
 // survive, since TiKV wrote them into its file, unless they were lost.
 func (s *fakeStore) restart(lost map[string]string) {
 	s.StartedAt, s.cpu, s.lastRead = time.Now(), 0, time.Now()
-	for name, value := range lost {
-		s.settings[name] = value
-	}
+	maps.Copy(s.settings, lost)
 }
 
 type fakeTopology struct{ *life }

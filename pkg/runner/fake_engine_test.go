@@ -118,7 +118,7 @@ func (f fakeEngine) Start(ctx context.Context, inv policy.Invocation, started fu
 		f.do(func() { p.alive = false })
 		return nil, err
 	}
-	go f.work(p, f.script, f.world.outcome)
+	go f.work(p, f.script, f.outcome)
 	return fakeAttempt{f.life, p}, nil
 }
 
@@ -191,7 +191,7 @@ func (f fakeEngine) end(p *process, o policy.Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if o.Class == policy.OutcomeSuccess {
-		artifact := policy.Artifact{StorageURL: p.url, BackupTS: backupTS(), ClusterID: clusterID, SizeBytes: 1 << 30, Ranges: 100, Stores: f.leftover.Stores}
+		artifact := policy.Artifact{StorageURL: p.url, BackupTS: backupTS(), ClusterID: clusterID, SizeBytes: 1 << 30, Ranges: 100, MissingStores: f.leftover.MissingStores}
 		if f.leftover.ClusterID != 0 {
 			artifact.ClusterID = f.leftover.ClusterID
 		}

@@ -24,6 +24,7 @@ func effectsOf(t *testing.T, live func(t *testing.T, w *world) *life) []effect {
 func happyEffects(t *testing.T) []effect {
 	t.Helper()
 	effects := effectsOf(t, func(t *testing.T, w *world) *life {
+		t.Helper()
 		l, _ := backUp(t, w, "run-1", nil)
 		return l
 	})
@@ -47,7 +48,6 @@ func TestWhateverGoesWrongAtAnyEffectTheRunEndsProperly(t *testing.T) {
 		"an error":              fails,
 		"a panic":               panics,
 		"a stop by an operator": cancels(runner.ErrStoppedByOperator),
-		"the time limit":        cancels(runner.ErrMaxDuration),
 		"a cancel":              cancels(context.Canceled),
 		"the loss of the lease": losesLease,
 	}
@@ -88,7 +88,6 @@ func checkVerdict(t *testing.T, kind string, e effect, run *runner.Run) {
 	}
 	reasons := map[string][]policy.RunReason{
 		"a panic":               {policy.ReasonInternal},
-		"the time limit":        {policy.ReasonDeadline},
 		"the loss of the lease": {policy.ReasonLeaseLost},
 	}[kind]
 	if reasons != nil && !slices.Contains(reasons, run.Reason) {

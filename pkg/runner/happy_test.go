@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,6 +112,27 @@ func TestASettingThatIsAlreadyAsWantedIsNotTouched(t *testing.T) {
 			if c.SettingKey == key {
 				t.Errorf("the run changed %+v", c)
 			}
+		}
+	})
+}
+
+func TestASettingThatMeansTheSameIsNotTouched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.same = func(a, b string) bool {
+			short := strings.NewReplacer("1m", "60s")
+			return short.Replace(a) == short.Replace(b)
+		}
+		key := policy.SettingKey{Instance: "host1:20160", Name: policy.ItemRefreshInterval}
+		w.at(key.Instance).settings[key.Name], w.original[key] = "1m", "1m"
+		req := request()
+		req.Options.RefreshInterval = new(time.Minute)
+		l, run := w.begin(nil), newRun("run-1")
+		_, err := l.run(req, run)
+		checkEnded(t, l, run, err)
+		checkClean(t, w)
+		if contains(w.done(), "settings.set "+key.String()) || !contains(w.done(), "settings.set host1:20161 "+key.Name) {
+			t.Errorf("effects %q, want no SET of %s", w.done(), key)
 		}
 	})
 }

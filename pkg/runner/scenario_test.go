@@ -273,6 +273,10 @@ func TestOnlyABackupThatCanBeReadBackIsASuccess(t *testing.T) {
 			world:  func(w *world) { w.leftover.ClusterID = 8 },
 			status: policy.RunFailed, reason: policy.ReasonArtifact, message: []string{"backupmeta is of cluster 8, this is 7"},
 		},
+		"files of a store are somewhere else": {
+			world:  func(w *world) { w.leftover.MissingStores = []uint64{2} },
+			status: policy.RunSucceeded, warnings: []string{"files of stores [2] are not visible here: is the directory one shared mount?"},
+		},
 		"br does not start": {
 			faults: failing("engine.start", errors.New("no such file")),
 			status: policy.RunFailed, reason: policy.ReasonEngine, message: []string{"start the engine: no such file"},

@@ -15,14 +15,14 @@ import (
 )
 
 // inWorld runs one backup in a world that prepare has changed.
-func inWorld(t *testing.T, prepare func(w *world), check func(t *testing.T, w *world, l *life, run *runner.Run)) {
+func inWorld(t *testing.T, prepare func(w *world)) (w *world, l *life, run *runner.Run) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w = newWorld(t)
 		prepare(w)
-		l, run := backUp(t, w, "run-1", nil)
-		check(t, w, l, run)
+		l, run = backUp(t, w, "run-1", nil)
 	})
+	return w, l, run
 }
 
 // statusAt returns the last status that was shown d after the engine started.
@@ -38,59 +38,56 @@ func (l *life) statusAt(d time.Duration) runner.Status {
 }
 
 func TestProgressBecomesRateAndTimeLeft(t *testing.T) {
-	inWorld(t, func(w *world) {
+	_, l, run := inWorld(t, func(w *world) {
 		w.script = append(tells(), progress(time.Second, 0.04), progress(8*time.Second, 0.2), progress(30*time.Second, 1))
-	}, func(t *testing.T, w *world, l *life, run *runner.Run) {
-		total := 3 * 1024.0 * 1024 / 3 // MB of source data: one of three replicas
-		for _, tt := range []struct {
-			at   time.Duration
-			rate float64
-			eta  time.Duration
-		}{
-			{1 * time.Second, 0, 0},                                // no progress yet
-			{2 * time.Second, total * 0.04 / 2, 0},                 // too early for a time
-			{10 * time.Second, total * 0.2 / 10, 40 * time.Second}, // a fifth in 10 s
-			{40 * time.Second, total / 40, 0},                      // done
-		} {
-			got := l.statusAt(tt.at)
-			if math.Abs(got.Rate-tt.rate) > tt.rate*1e-3 || got.ETA.Round(time.Millisecond) != tt.eta {
-				t.Errorf("after %s: %.1f MB/s, %s left, want %.1f MB/s, %s", tt.at, got.Rate, got.ETA, tt.rate, tt.eta)
-			}
-		}
-		started := run.EngineStartedAt.Sub(backupTS().Time())
-		if got := l.statusAt(10 * time.Second).GCHold; got != started+10*time.Second {
-			t.Errorf("GC hold %s, want %s: since BackupTS", got, started+10*time.Second)
-		}
 	})
+	total := 3 * 1024.0 * 1024 / 3 // MB of source data: one of three replicas
+	for _, tt := range []struct {
+		at   time.Duration
+		rate float64
+		eta  time.Duration
+	}{
+		{1 * time.Second, 0, 0},                                // no progress yet
+		{2 * time.Second, total * 0.04 / 2, 0},                 // too early for a time
+		{10 * time.Second, total * 0.2 / 10, 40 * time.Second}, // a fifth in 10 s
+		{40 * time.Second, total / 40, 0},                      // done
+	} {
+		got := l.statusAt(tt.at)
+		if math.Abs(got.Rate-tt.rate) > tt.rate*1e-3 || got.ETA.Round(time.Millisecond) != tt.eta {
+			t.Errorf("after %s: %.1f MB/s, %s left, want %.1f MB/s, %s", tt.at, got.Rate, got.ETA, tt.rate, tt.eta)
+		}
+	}
+	started := run.EngineStartedAt.Sub(backupTS().Time())
+	if got := l.statusAt(10 * time.Second).GCHold; got != started+10*time.Second {
+		t.Errorf("GC hold %s, want %s: since BackupTS", got, started+10*time.Second)
+	}
 }
 
 func TestTheTiKVsOfAHostAreAddedUp(t *testing.T) {
-	inWorld(t, func(w *world) {
+	_, l, _ := inWorld(t, func(w *world) {
 		w.cluster.Hosts[1].Cores = 32
 		w.store(4).StatusAddress = ""
-	}, func(t *testing.T, w *world, l *life, run *runner.Run) {
-		want := []runner.HostStatus{
-			{Host: "host1", Threads: 4, Known: true, BackupCPU: 4, TotalCPU: 4 + 2*3, Cores: 16},
-			{Host: "host2", Threads: 2, Known: true, BackupCPU: 2, TotalCPU: 2 + 3, Cores: 32},
-		}
-		if diff := cmp.Diff(want, l.statusAt(10*time.Second).Hosts, cmpopts.EquateApprox(0, 1e-6)); diff != "" {
-			t.Errorf("hosts (-want +got):\n%s", diff)
-		}
-		if got := l.statusAt(time.Second).Hosts[0].BackupCPU; got != 0 {
-			t.Errorf("%v cores of backup after one look, want 0: it takes two", got)
-		}
 	})
+	want := []runner.HostStatus{
+		{Host: "host1", Threads: 4, Known: true, BackupCPU: 4, TotalCPU: 4 + 2*3, Cores: 16},
+		{Host: "host2", Threads: 2, Known: true, BackupCPU: 2, TotalCPU: 2 + 3, Cores: 32},
+	}
+	if diff := cmp.Diff(want, l.statusAt(10*time.Second).Hosts, cmpopts.EquateApprox(0, 1e-6)); diff != "" {
+		t.Errorf("hosts (-want +got):\n%s", diff)
+	}
+	if got := l.statusAt(time.Second).Hosts[0].BackupCPU; got != 0 {
+		t.Errorf("%v cores of backup after one look, want 0: it takes two", got)
+	}
 }
 
 func TestAHostThatCannotBeReadIsUnknownAndNotZero(t *testing.T) {
-	inWorld(t, func(w *world) {
+	_, l, _ := inWorld(t, func(w *world) {
 		w.store(3).StatusAddress, w.store(4).StatusAddress = "", ""
-	}, func(t *testing.T, w *world, l *life, run *runner.Run) {
-		got := l.statusAt(10 * time.Second).Hosts
-		if len(got) != 2 || !got[0].Known || got[1].Known {
-			t.Errorf("hosts %+v, want host1 known and host2 not", got)
-		}
 	})
+	got := l.statusAt(10 * time.Second).Hosts
+	if len(got) != 2 || !got[0].Known || got[1].Known {
+		t.Errorf("hosts %+v, want host1 known and host2 not", got)
+	}
 }
 
 func TestWhilePDDoesNotAnswerTheHostsOfTheLastLookAreShown(t *testing.T) {
@@ -113,55 +110,52 @@ func amid(w *world, change func()) {
 }
 
 func TestATiKVThatStartsAnewIsSetAgainAndKeepsItsFirstOldValue(t *testing.T) {
-	inWorld(t, func(w *world) {
+	w, l, run := inWorld(t, func(w *world) {
 		amid(w, func() {
 			s := w.stores[1]
 			s.restart(map[string]string{policy.ItemNumThreads: "6"}) // a reload brought another value
 			w.store(1).StartedAt = s.StartedAt
 		})
-	}, func(t *testing.T, w *world, l *life, run *runner.Run) {
-		checkClean(t, w)
-		if got := setsOf(l, "host1:20160"); len(got) != 6 {
-			t.Errorf("sets %q, want each setting twice", got)
-		}
-		if got := run.Settings[0]; got.Old != "8" || got.Restored != runner.Restored {
-			t.Errorf("%+v, want the old value 8", got)
-		}
-		if run.Status != policy.RunSucceeded {
-			t.Errorf("got %s: %s", run.Status, run.Message)
-		}
 	})
+	checkClean(t, w)
+	if got := setsOf(l, "host1:20160"); len(got) != 6 {
+		t.Errorf("sets %q, want each setting twice", got)
+	}
+	if got := run.Settings[0]; got.Old != "8" || got.Restored != runner.Restored {
+		t.Errorf("%+v, want the old value 8", got)
+	}
+	if run.Status != policy.RunSucceeded {
+		t.Errorf("got %s: %s", run.Status, run.Message)
+	}
 }
 
 func TestATiKVThatJoinsIsSetAndPutBackToo(t *testing.T) {
-	inWorld(t, func(w *world) {
+	w, l, run := inWorld(t, func(w *world) {
 		joined := policy.Store{ID: 5, Address: "host3:20160", StatusAddress: "host3:20180", Host: "host3", State: policy.StoreUp, StartedAt: time.Now()}
 		amid(w, func() {
 			w.addStore(joined, map[string]string{policy.ItemNumThreads: "7", policy.ItemBatchSize: "8", policy.ItemRefreshInterval: "60s"})
 			w.cluster.Stores = append(w.cluster.Stores, joined)
 		})
-	}, func(t *testing.T, w *world, l *life, run *runner.Run) {
-		checkClean(t, w)
-		want := []string{"host3:20160 backup.num-threads = 2", "host3:20160 backup.batch-size = 1", "host3:20160 backup.auto-tune-refresh-interval = 10s"}
-		if diff := cmp.Diff(want, setsOf(l, "host3:20160")); diff != "" {
-			t.Errorf("sets of the new TiKV (-want +got):\n%s", diff)
-		}
-		if len(run.Settings) != 15 {
-			t.Errorf("%d settings in the run, want 15", len(run.Settings))
-		}
 	})
+	checkClean(t, w)
+	want := []string{"host3:20160 backup.num-threads = 2", "host3:20160 backup.batch-size = 1", "host3:20160 backup.auto-tune-refresh-interval = 10s"}
+	if diff := cmp.Diff(want, setsOf(l, "host3:20160")); diff != "" {
+		t.Errorf("sets of the new TiKV (-want +got):\n%s", diff)
+	}
+	if len(run.Settings) != 15 {
+		t.Errorf("%d settings in the run, want 15", len(run.Settings))
+	}
 }
 
 func TestASilentTiKVIsSetWhenItComesBack(t *testing.T) {
-	inWorld(t, func(w *world) {
+	w, l, _ := inWorld(t, func(w *world) {
 		w.store(2).Silent, w.stores[2].down = true, true
 		amid(w, func() { w.store(2).Silent, w.stores[2].down = false, false })
-	}, func(t *testing.T, w *world, l *life, run *runner.Run) {
-		checkClean(t, w)
-		if got := setsOf(l, "host1:20161"); len(got) != 3 {
-			t.Errorf("sets %q, want its three settings once", got)
-		}
 	})
+	checkClean(t, w)
+	if got := setsOf(l, "host1:20161"); len(got) != 3 {
+		t.Errorf("sets %q, want its three settings once", got)
+	}
 }
 
 func TestASmallTiKVIsSetAgainWithinItsOwnCores(t *testing.T) {
@@ -183,21 +177,20 @@ func TestASmallTiKVIsSetAgainWithinItsOwnCores(t *testing.T) {
 }
 
 func TestASetAgainThatIsRefusedIsTriedAtTheNextLook(t *testing.T) {
-	inWorld(t, func(w *world) {
+	w, l, run := inWorld(t, func(w *world) {
 		amid(w, func() {
 			w.store(1).StartedAt = time.Now()
 			w.stores[1].settings[policy.ItemNumThreads] = "8"
 			w.stores[1].sets = []policy.SetState{policy.SetRefused}
 		})
-	}, func(t *testing.T, w *world, l *life, run *runner.Run) {
-		checkClean(t, w)
-		if got := setsOf(l, "host1:20160"); len(got) != 9 {
-			t.Errorf("%d sets, want 3 at first, 3 of which one is refused, 3 again", len(got))
-		}
-		if run.Status != policy.RunSucceeded {
-			t.Errorf("got %s: %s", run.Status, run.Message)
-		}
 	})
+	checkClean(t, w)
+	if got := setsOf(l, "host1:20160"); len(got) != 9 {
+		t.Errorf("%d sets, want 3 at first, 3 of which one is refused, 3 again", len(got))
+	}
+	if run.Status != policy.RunSucceeded {
+		t.Errorf("got %s: %s", run.Status, run.Message)
+	}
 }
 
 func setsOf(l *life, instance string) []string {

@@ -48,10 +48,11 @@ type world struct {
 	processes []*process
 	artifacts map[string]policy.Artifact // by storage URL
 
-	script     []act // of the next attempt
+	same       func(a, b string) bool // runner.Deps.Same
+	script     []act                  // of the next attempt
 	outcome    policy.Outcome
 	confirmErr error
-	leftover   policy.Artifact // added to what a finished attempt wrote
+	leftover   policy.Artifact // what is odd about what a finished attempt writes
 
 	original   map[policy.SettingKey]string
 	log        []effect
@@ -71,7 +72,7 @@ func (e effect) name() string { return fmt.Sprintf("%s#%d", e.op, e.n) }
 // newWorld returns a healthy cluster of two hosts with two TiKVs each, all with
 // different settings, and beside them a TiFlash and a tombstone that a backup
 // has no business with.
-func newWorld(t testing.TB) *world {
+func newWorld(t *testing.T) *world {
 	t.Helper()
 	c, err := policy.OfflineCluster(policy.OfflineSpec{Bytes: 3 * policy.TiB, Hosts: 2, TiKVPerHost: 2, VCores: 16, Version: "v8.5.0"})
 	if err != nil {
@@ -319,7 +320,7 @@ func (l *life) live(f func()) (survived bool) {
 func (l *life) deps() runner.Deps {
 	return runner.Deps{
 		Topology: fakeTopology{l}, Settings: fakeSettings{l}, Gauges: fakeGauges{l}, SafePoints: fakeSafePoints{l},
-		Leaser: l.takeLease, Journal: fakeJournal{l}, Engine: fakeEngine{l}, Records: fakeRecords{l}, Now: time.Now,
+		Leaser: l.takeLease, Journal: fakeJournal{l}, Engine: fakeEngine{l}, Records: fakeRecords{l}, Same: l.same, Now: time.Now,
 		Observe: l.observe,
 		Reached: func(point string) { _ = l.effect(context.Background(), "point", point) },
 	}
