@@ -104,17 +104,17 @@ func (p *Process) openStreams() error {
 	var err error
 	if p.command.TTY {
 		ours, theirs, err = openTTY()
-		p.cmd.SysProcAttr.Setctty, p.cmd.SysProcAttr.Ctty = true, 1
+		p.cmd.SysProcAttr.Setctty, p.cmd.SysProcAttr.Ctty = true, 1 // the child's descriptor 1
 	} else {
 		ours, theirs, err = os.Pipe()
 	}
 	if err != nil {
-		return fmt.Errorf("open its stdout: %w", err)
+		return err
 	}
 	p.addOutput(Stdout, ours, theirs)
 	p.cmd.Stdout = theirs
 	if ours, theirs, err = os.Pipe(); err != nil {
-		return fmt.Errorf("open its stderr: %w", err)
+		return err
 	}
 	p.addOutput(Stderr, ours, theirs)
 	p.cmd.Stderr = theirs
@@ -124,12 +124,13 @@ func (p *Process) openStreams() error {
 func openTTY() (ours, theirs *os.File, err error) {
 	ours, theirs, err = pty.Open()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("open a pseudo terminal: %w", err)
 	}
 	if err = pty.Setsize(ours, &pty.Winsize{Rows: ttyRows, Cols: ttyCols}); err != nil {
 		_, _ = ours.Close(), theirs.Close()
+		return nil, nil, fmt.Errorf("size a pseudo terminal: %w", err)
 	}
-	return ours, theirs, err
+	return ours, theirs, nil
 }
 
 func (p *Process) addOutput(s Stream, ours, theirs *os.File) {
