@@ -37,5 +37,6 @@ func (b *Bed) publish(context.Context, *errgroup.Group) error {
 	if err := labinfo.WriteFile(b.path("brctl.yaml"), []byte(config)); err != nil {
 		return err
 	}
+	b.cluster.BeginDelays()
 	return b.info.Write(b.opts.Dir)
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/pingcap/kvproto/pkg/pdpb"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/brctl/brctl/lab/internal/engine"
@@ -49,6 +50,11 @@ func (b *Bed) startStandins(ctx context.Context, group *errgroup.Group) error {
 		return err
 	}
 	b.regions.Report()
+	b.client.SetRegionHeartbeatResponseHandler(func(r *pdpb.RegionHeartbeatResponse) {
+		if r.GetSplitRegion() != nil {
+			go b.regions.Obey(ctx, r.SplitRegion)
+		}
+	})
 	group.Go(func() error { return b.cluster.Run(ctx) })
 	return nil
 }

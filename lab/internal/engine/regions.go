@@ -14,7 +14,9 @@ import (
 	"github.com/pingcap/kvproto/pkg/kvrpcpb"
 	"github.com/pingcap/kvproto/pkg/metapb"
 	"github.com/pingcap/kvproto/pkg/pdpb"
+	"github.com/pingcap/log"
 	"github.com/pingcap/tidb/pkg/store/mockstore/unistore/tikv"
+	"go.uber.org/zap"
 )
 
 // Placer is the part of PD that the region table needs.
@@ -147,6 +149,20 @@ func (rs *Regions) Split(ctx context.Context, keys [][]byte) ([]*metapb.Region, 
 		metas = append(metas, report.Region)
 	}
 	return metas, nil
+}
+
+// Obey splits as PD asks, which it does where its keyspaces begin and end. PD repeats itself until it is done, so an
+// error needs no more than a line in the log.
+func (rs *Regions) Obey(ctx context.Context, split *pdpb.SplitRegion) {
+	var keys [][]byte
+	for _, encoded := range split.GetKeys() {
+		if key, err := decodeKey(encoded); err == nil {
+			keys = append(keys, key)
+		}
+	}
+	if _, err := rs.Split(ctx, keys); err != nil {
+		log.Warn("cannot split a region as PD asked", zap.Error(err))
+	}
 }
 
 func (rs *Regions) allocate(ctx context.Context, n int) ([]uint64, error) {

@@ -53,6 +53,7 @@ type Cluster struct {
 	machines []*machine
 
 	targetFull atomic.Bool
+	delays     atomic.Bool
 	streamIDs  atomic.Int64
 
 	mu     sync.Mutex
@@ -201,6 +202,10 @@ func (c *Cluster) heartbeat(ctx context.Context, s *Store) error {
 	}
 	return nil
 }
+
+// BeginDelays lets KV requests take their time from now on. Until then they are not delayed, so that a long delay does
+// not draw out TiDB's bootstrap.
+func (c *Cluster) BeginDelays() { c.delays.Store(true) }
 
 // SetTargetFull makes every write of a backup file fail as on a full disk.
 func (c *Cluster) SetTargetFull(full bool) { c.targetFull.Store(full) }

@@ -33,6 +33,9 @@ func (s *Store) delayUnary(ctx context.Context, req any, info *grpc.UnaryServerI
 
 // kvLatency is how long a KV request takes now: the configured delay times the contention law of the plant.
 func (s *Store) kvLatency() time.Duration {
+	if !s.cluster.delays.Load() {
+		return 0
+	}
 	s.machine.mu.Lock()
 	defer s.machine.mu.Unlock()
 	return s.machine.plant.BusinessLatency(s.cluster.cfg.Shape.KVDelay)
