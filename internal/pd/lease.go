@@ -50,8 +50,20 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("lease %s is held by run %s on %s (pid %d, state directory %s) since %s; it ends %s after its holder dies",
-		e.Key, e.Info.RunID, e.Info.Owner, e.Info.PID, e.Info.StateDir, e.Info.Since.UTC().Format(time.RFC3339), e.TTL)
+	text := fmt.Sprintf("lease %s is held by %s", e.Key, e.Info)
+	if e.TTL > 0 {
+		text += fmt.Sprintf("; it ends within %s if its holder is dead", e.TTL)
+	}
+	return text
+}
+
+// String is the holder in words.
+func (i LeaseInfo) String() string {
+	if i == (LeaseInfo{}) {
+		return "an unknown holder"
+	}
+	return fmt.Sprintf("run %s on %s (pid %d, state directory %s) since %s",
+		i.RunID, i.Owner, i.PID, i.StateDir, i.Since.UTC().Format(time.RFC3339))
 }
 
 // Lease is the right to work on a cluster, kept in PD's etcd under

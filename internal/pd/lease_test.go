@@ -82,6 +82,17 @@ func TestASecondHostIsRefusedWithTheHoldersNameAtOnce(t *testing.T) {
 	}
 }
 
+func TestARefusalReadsWell(t *testing.T) {
+	const known = "lease /brctl/7/lease is held by run run-1 on backup-1 (pid 4711, state directory /var/lib/brctl) since 2026-11-30T02:00:00Z; it ends within 28s if its holder is dead"
+	if got := (&pd.HeldError{Info: leaseInfo("run-1"), Key: "/brctl/7/lease", TTL: 28 * time.Second}).Error(); got != known {
+		t.Errorf("got  %s\nwant %s", got, known)
+	}
+	const unknown = "lease /brctl/7/lease is held by an unknown holder"
+	if got := (&pd.HeldError{Key: "/brctl/7/lease"}).Error(); got != unknown {
+		t.Errorf("got  %s\nwant %s", got, unknown)
+	}
+}
+
 func TestOneOfManyWhoAskAtOnceGetsTheLease(t *testing.T) {
 	t.Parallel() // they wait more than they work
 	etcd := startEtcd(t)

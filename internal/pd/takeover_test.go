@@ -1,0 +1,67 @@
+package pd_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/brctl/brctl/internal/pd"
+)
+
+// refusal returns what a second holder is told.
+func refusal(t *testing.T, c *pd.Client) *pd.HeldError {
+	t.Helper()
+	_, err := c.Acquire(t.Context(), leaseInfo("run-2"), time.Minute)
+	var held *pd.HeldError
+	if !errors.As(err, &held) {
+		t.Fatalf("got %v, want a HeldError", err)
+	}
+	return held
+}
+
+func TestTheLeaseOfAHolderKnownToBeDeadIsTakenOverAtOnce(t *testing.T) {
+	t.Parallel() // they wait more than they work
+	etcd := startEtcd(t)
+	c := newClient(t, 5*time.Second, etcd.url)
+	dead := mustAcquire(t, c, "run-1", time.Minute)
+	l, err := c.TakeOver(t.Context(), refusal(t, c), leaseInfo("run-2"), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.FenceToken() <= dead.FenceToken() {
+		t.Errorf("token %d after %d", l.FenceToken(), dead.FenceToken())
+	}
+	if err := dead.Check(t.Context()); !errors.Is(err, pd.ErrLeaseLost) {
+		t.Errorf("a holder that was not dead after all is told %v, want ErrLeaseLost", err)
+	}
+	if err := dead.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := l.Check(t.Context()); err != nil {
+		t.Errorf("the old holder's release took the new one's lease: %v", err)
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOnlyTheHolderThatWasSeenIsTakenOver(t *testing.T) {
+	t.Parallel() // they wait more than they work
+	etcd := startEtcd(t)
+	c := newClient(t, 5*time.Second, etcd.url)
+	first := mustAcquire(t, c, "run-1", time.Minute)
+	seen := refusal(t, c)
+	if err := first.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other := mustAcquire(t, c, "run-3", time.Minute)
+
+	_, err := c.TakeOver(t.Context(), seen, leaseInfo("run-2"), time.Minute)
+	var held *pd.HeldError
+	if !errors.As(err, &held) || held.Info.RunID != "run-3" {
+		t.Errorf("got %v, want run-3 to hold it", err)
+	}
+	if err := other.Check(t.Context()); err != nil {
+		t.Errorf("another holder was thrown out: %v", err)
+	}
+}
