@@ -119,7 +119,6 @@ func BenchmarkConfirm(b *testing.B) {
 		}
 	}
 	b.SetBytes(int64(len(raw)))
-	leaf, raw = nil, nil
 	runtime.GC()
 	stop, peak := sampleHeap()
 	e := br.New(br.Config{Binary: "br"})
