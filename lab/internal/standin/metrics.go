@@ -63,7 +63,7 @@ func (c *Cluster) serveBusiness(ctx context.Context) error {
 }
 
 func (s *Store) serveBusiness() {
-	if !s.alive() {
+	if !s.alive() || !s.cluster.delays.Load() {
 		return
 	}
 	s.machine.mu.Lock()
@@ -75,14 +75,20 @@ func (s *Store) serveBusiness() {
 	s.page.ObserveBusiness("coprocessor", n/4, latency)
 }
 
-// observeCommands counts the real requests of one batch.
+// observeCommands counts the real requests of one batch. Those of TiDB's bootstrap are not counted: they are not
+// delayed, and would pull the mean down.
 func (s *Store) observeCommands(req *tikvpb.BatchCommandsRequest, latency time.Duration) {
+	if !s.cluster.delays.Load() {
+		return
+	}
 	for _, r := range req.GetRequests() {
-		s.page.ObserveGRPC(commandName(r), latency)
+		if name := commandName(r); name != "" {
+			s.page.ObserveGRPC(name, latency)
+		}
 	}
 }
 
-// commandName is TiKV's label for the commands that TiDB sends most.
+// commandName is TiKV's label for the commands that TiDB sends most, and empty for the rest.
 func commandName(r *tikvpb.BatchCommandsRequest_Request) string {
 	switch r.GetCmd().(type) {
 	case *tikvpb.BatchCommandsRequest_Request_Get:
@@ -100,6 +106,6 @@ func commandName(r *tikvpb.BatchCommandsRequest_Request) string {
 	case *tikvpb.BatchCommandsRequest_Request_PessimisticLock:
 		return "kv_pessimistic_lock"
 	default:
-		return "invalid"
+		return ""
 	}
 }
