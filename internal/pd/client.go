@@ -85,7 +85,7 @@ func New(cfg Config) (*Client, error) {
 		timeout:   cfg.Timeout,
 		// No proxy: PD is inside, and a proxy variable of the environment is
 		// meant for what is outside.
-		http: &http.Client{Transport: &http.Transport{TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 2}},
+		http: &http.Client{Transport: &http.Transport{TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute}},
 		gate: make(chan struct{}, 1),
 	}, nil
 }
