@@ -96,17 +96,16 @@ func outcomeError(o policy.Outcome) error {
 func (r *Runner) watch(ctx context.Context, run *Run, attempt Attempt) error {
 	monitorCtx, stopMonitor := context.WithCancel(ctx)
 	view := newView(r, run)
-	looks := make(chan report)
-	reports := (<-chan report)(looks)
+	reports := make(chan report)
 	var wg sync.WaitGroup
-	wg.Go(func() { r.monitor(monitorCtx, looks) })
+	wg.Go(func() { r.monitor(monitorCtx, reports) })
 	defer wg.Wait()
 	defer stopMonitor()
 
 	var stopCause error
 	stop := func(cause error) {
 		if stopCause == nil {
-			stopCause, reports = cause, nil // nothing is set any more
+			stopCause = cause
 			r.note(ctx, run, "stopping", "stop br: "+cause.Error(), nil)
 			attempt.Stop()
 		}

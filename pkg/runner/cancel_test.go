@@ -124,6 +124,21 @@ func TestTheTimeOfTheRestoreIsLimitedAndItsOwn(t *testing.T) {
 	})
 }
 
+func TestALostLeaseEndsTheWaitForTheThreadLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l, run := w.begin(nil), newRun("run-1")
+		time.AfterFunc(inSettle, l.loseLease)
+		begin := time.Now()
+		_, err := l.run(request(), run)
+		checkEnded(t, l, run, err)
+		checkClean(t, w)
+		if got := time.Since(begin); got != inSettle || run.Reason != policy.ReasonLeaseLost {
+			t.Errorf("ended after %s as %s (%s), want %s and a lost lease", got, run.Reason, run.Message, inSettle)
+		}
+	})
+}
+
 // TestTheFirstCauseIsKept stops a run for two reasons.
 func TestTheFirstCauseIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

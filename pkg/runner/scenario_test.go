@@ -196,11 +196,11 @@ func TestWhatATiKVMakesOfASettingIsNeverAssumed(t *testing.T) {
 		},
 		"the thread limit is not applied in time": {
 			faults: map[string]fault{"records.save#5": func(l *life) error { // the SETs are done
-				l.do(func() { l.at("host1:20160").softDue = time.Now().Add(time.Hour) })
+				l.do(func() { l.at("host2:20161").softDue = time.Now().Add(time.Hour) })
 				return nil
 			}},
 			status: policy.RunFailed, reason: policy.ReasonSettings, never: noEngine,
-			message: []string{"after 20s still above it: host1:20160 (8, want 2)"},
+			message: []string{"after 20s still above it: host2:20161 (3, want 2)"},
 		},
 		"the thread limit cannot be seen": {
 			world:  func(w *world) { w.at("host1:20160").noSoft = true },

@@ -3,6 +3,7 @@ package runner_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,6 +88,18 @@ func TestAHostThatCannotBeReadIsUnknownAndNotZero(t *testing.T) {
 	got := l.statusAt(10 * time.Second).Hosts
 	if len(got) != 2 || !got[0].Known || got[1].Known {
 		t.Errorf("hosts %+v, want host1 known and host2 not", got)
+	}
+}
+
+func TestCPUOfAProcessThatEndedIsNotCountedForItsSuccessor(t *testing.T) {
+	_, l, _ := inWorld(t, func(w *world) {
+		w.script = append(tells(), then(0, func() {
+			w.stores[1].restart(nil)
+			w.store(1).StartedAt = w.stores[1].StartedAt
+		}), wait(12*time.Second))
+	})
+	if got := l.statusAt(5 * time.Second).Hosts[0].BackupCPU; math.Abs(got-2) > 1e-6 {
+		t.Errorf("%v cores of backup on host1, want the 2 of the TiKV that did not start anew", got)
 	}
 }
 
@@ -203,21 +216,59 @@ func setsOf(l *life, instance string) []string {
 	return out
 }
 
-func TestOnceTheLeaseIsLostNothingIsSetAnyMore(t *testing.T) {
+func TestOnceBrIsBeingStoppedNothingIsSetAnyMore(t *testing.T) {
+	tests := map[string]struct {
+		happens func(l *life) error // at a look, while br works
+		want    policy.RunReason
+	}{
+		"for a lost lease": {losesLease, policy.ReasonLeaseLost},
+		"for GC": {func(l *life) error {
+			l.do(func() { l.gc = backupTS() })
+			return nil
+		}, policy.ReasonGC},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				restart := func() { w.do(func() { w.store(1).StartedAt = time.Now() }) }
+				l := w.begin(map[string]fault{
+					"topology.stores#3": tt.happens,
+					"attempt.stop#1": func(*life) error {
+						time.AfterFunc(stopGrace/4, restart)
+						return nil
+					},
+				})
+				req, run := request(), newRun("run-1")
+				req.MonitorEvery = stopGrace / 2
+				_, err := l.run(req, run)
+				checkEnded(t, l, run, err)
+				checkClean(t, w)
+				if got := setsOf(l, "host1:20160"); len(got) != 3 {
+					t.Errorf("sets %q, want those before br started only", got)
+				}
+				if run.Reason != tt.want {
+					t.Errorf("got %s %s: %s", run.Status, run.Reason, run.Message)
+				}
+			})
+		})
+	}
+}
+
+func TestALookThatFindsTheLeaseGoneSetsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		var l *life
 		amid(w, func() { w.store(1).StartedAt = time.Now() })
-		l = w.begin(map[string]fault{"topology.stores#2": losesLease}) // the look that finds the restart
-		run := newRun("run-1")
+		// Check is the first to see the loss; Lost would be closed a moment later.
+		l, run := w.begin(map[string]fault{"lease.check#3": fails}), newRun("run-1")
 		_, err := l.run(request(), run)
 		checkEnded(t, l, run, err)
 		checkClean(t, w)
-		if got := setsOf(l, "host1:20160"); len(got) != 3 {
-			t.Errorf("sets %q, want those before the loss only", got)
+		if events := kinds(w.events[run.ID]); !slices.Contains(events, "set_again_failed") {
+			t.Errorf("events %q, want a set_again that failed", events)
 		}
-		if run.Reason != policy.ReasonLeaseLost {
-			t.Errorf("got %s %s: %s", run.Status, run.Reason, run.Message)
+		if got := setsOf(l, "host1:20160"); len(got) != 6 || run.Status != policy.RunSucceeded {
+			t.Errorf("%s after %d sets, want success and the sets of the next look", run.Status, len(got))
 		}
 	})
 }

@@ -85,7 +85,7 @@ func newWorld(t *testing.T) *world {
 		s := &c.Stores[i]
 		s.StatusAddress, s.StartedAt, s.LastHeartbeat, s.LeaderCount = s.Address+"0", now.Add(-time.Hour), now, 100
 		w.addStore(*s, map[string]string{
-			policy.ItemNumThreads:      fmt.Sprint(8 - i),
+			policy.ItemNumThreads:      []string{"8", "7", "6", "3"}[i],
 			policy.ItemBatchSize:       fmt.Sprint(8 + i),
 			policy.ItemRefreshInterval: fmt.Sprintf("%ds", 60+i),
 		})
