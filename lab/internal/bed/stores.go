@@ -40,6 +40,15 @@ func (b *Bed) startStandins(ctx context.Context, group *errgroup.Group) error {
 	if err != nil {
 		return err
 	}
+	if err := b.introduce(ctx); err != nil {
+		return err
+	}
+	group.Go(func() error { return b.cluster.Run(ctx) })
+	return nil
+}
+
+// introduce opens the stand-ins' ports and makes PD know them and their regions.
+func (b *Bed) introduce(ctx context.Context) error {
 	if err := b.cluster.Start(); err != nil {
 		return err
 	}
@@ -55,7 +64,6 @@ func (b *Bed) startStandins(ctx context.Context, group *errgroup.Group) error {
 			go b.regions.Obey(ctx, r.SplitRegion)
 		}
 	})
-	group.Go(func() error { return b.cluster.Run(ctx) })
 	return nil
 }
 

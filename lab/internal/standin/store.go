@@ -39,7 +39,7 @@ const (
 	ConfigOK           ConfigMode = "ok"
 	ConfigRefuse       ConfigMode = "refuse"        // an error, nothing changes
 	ConfigNotPersisted ConfigMode = "not-persisted" // an error, but the value is in force
-	ConfigHang         ConfigMode = "hang"          // no answer, nothing changes
+	ConfigHang         ConfigMode = "hang"          // no answer until the mode changes; then the request is served
 )
 
 const slowPace = 0.1
