@@ -18,10 +18,10 @@ import (
 )
 
 func (s *session) hardware(ctx context.Context) (map[string]cluster.Hardware, []string, error) {
-	cores, warnings, err := s.sql.Cores(ctx)
-	out := make(map[string]cluster.Hardware, len(cores))
-	for instance, c := range cores {
-		out[instance] = cluster.Hardware{Logical: c}
+	found, warnings, err := s.sql.Hardware(ctx)
+	out := make(map[string]cluster.Hardware, len(found))
+	for instance, h := range found {
+		out[instance] = cluster.Hardware(h)
 	}
 	return out, warnings, err
 }

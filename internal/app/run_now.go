@@ -99,7 +99,7 @@ func openWork(ctx context.Context, t target, opts RunNowOptions) (w *work, err e
 	if w.id, err = w.session.clusterID(ctx); err != nil {
 		return w, err
 	}
-	if w.journal, err = openJournalFile(journal.Path(t.cfg.State.Dir, w.id), opts.Warn); err != nil {
+	if w.journal, err = openJournal(journal.Open, journal.Path(t.cfg.State.Dir, w.id), opts.Warn); err != nil {
 		return w, err
 	}
 	if err = w.journal.Connect(connInfo(w.id, t.cluster)); err != nil {
@@ -146,14 +146,10 @@ func lockState(dir string) (*state.DirLock, error) {
 	return lock, nil
 }
 
-// openJournalFile opens a journal, or what is readable of a damaged one.
-func openJournalFile(path string, warn func(string)) (*journal.Journal, error) {
-	hook := journal.WithHook(crashpoint.Hit)
-	j, err := journal.Open(path, hook)
-	var corrupt *journal.CorruptError
-	if errors.As(err, &corrupt) {
-		j, err = journal.Salvage(path, hook)
-	}
+// openJournal opens a journal with open: journal.Open, or journal.Salvage when a
+// person has decided to go on with what is readable of a damaged one.
+func openJournal(open func(string, ...journal.Option) (*journal.Journal, error), path string, warn func(string)) (*journal.Journal, error) {
+	j, err := open(path, journal.WithHook(crashpoint.Hit))
 	var locked *journal.LockedError
 	switch {
 	case errors.As(err, &locked):
@@ -161,9 +157,7 @@ func openJournalFile(path string, warn func(string)) (*journal.Journal, error) {
 	case err != nil:
 		return nil, &Error{Kind: KindFailed, Err: err}
 	}
-	for _, note := range j.Notes() {
-		warn(note)
-	}
+	warnAll(warn, j.Notes())
 	return j, nil
 }
 

@@ -25,6 +25,8 @@ type SettingsOptions struct {
 	ConfigPath string
 	StateDir   string // wins over the configuration
 	Timeout    time.Duration
+	Salvage    bool         // go on with what is readable of a damaged journal
+	Warn       func(string) // what was odd, for people
 }
 
 // stateDir finds the state directory without insisting on a valid
@@ -79,7 +81,7 @@ func PendingSettings(opts SettingsOptions) ([]PendingSetting, error) {
 		}
 	}
 	if len(errs) > 0 {
-		return nil, &Error{Kind: KindFailed, Err: errors.Join(errs...), Hint: "brctl settings restore keeps a copy and uses what is readable"}
+		return nil, &Error{Kind: KindFailed, Err: errors.Join(errs...), Hint: "brctl settings restore --salvage keeps a copy and uses what is readable"}
 	}
 	return out, nil
 }
@@ -99,7 +101,7 @@ func RestoreSettings(ctx context.Context, opts SettingsOptions) ([]RestoredSetti
 		if l.Err == nil && len(l.Contents.Pending) == 0 && len(l.Contents.Children) == 0 {
 			continue
 		}
-		restored, err := restoreJournal(ctx, l.Path, opts.Timeout)
+		restored, err := restoreJournal(ctx, l.Path, opts)
 		out = append(out, restored...)
 		if err != nil {
 			errs = append(errs, err)
@@ -119,8 +121,12 @@ func firstKind(errs []error) error {
 	return errors.Join(errs...)
 }
 
-func restoreJournal(ctx context.Context, path string, timeout time.Duration) (out []RestoredSetting, err error) {
-	j, err := openJournalFile(path, func(string) {})
+func restoreJournal(ctx context.Context, path string, opts SettingsOptions) (out []RestoredSetting, err error) {
+	open := journal.Open
+	if opts.Salvage {
+		open = journal.Salvage
+	}
+	j, err := openJournal(open, path, opts.Warn)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +146,7 @@ func restoreJournal(ctx context.Context, path string, timeout time.Duration) (ou
 	if id, err := s.clusterID(ctx); err == nil && id != conn.ClusterID {
 		return nil, trouble(KindFailed, "", "journal %s is of cluster %d, PD at %v is of %d: nothing is touched", path, conn.ClusterID, conn.PD.Endpoints, id)
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, opts.Timeout)
 	defer cancel()
 	result := j.Restore(ctx, s.restoreOptions())
 	for _, r := range result.Settings {

@@ -51,6 +51,7 @@ and refuses while a br of brctl's is alive.`,
 			if ctx == nil {
 				ctx = context.Background()
 			}
+			opts.Warn = func(text string) { fmt.Fprintf(s.err, "warning: %s\n", text) }
 			results, err := app.RestoreSettings(ctx, *opts)
 			if err != nil {
 				return err
@@ -59,6 +60,7 @@ and refuses while a br of brctl's is alive.`,
 		},
 	}
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", app.DefaultRestoreTimeout, "how long to keep trying")
+	cmd.Flags().BoolVar(&opts.Salvage, "salvage", false, "go on with what is readable of a damaged journal; a copy of it is kept")
 	return cmd
 }
 

@@ -165,7 +165,7 @@ func Default() Config {
 // DefaultCluster returns what a cluster has before its keys are read.
 func DefaultCluster() Cluster {
 	return Cluster{
-		PD:    PD{Timeout: Duration(10 * time.Second)},
+		PD:    PD{Timeout: Duration(15 * time.Second)}, // longer than a change of PD's leader takes
 		TiDB:  TiDB{User: "root", ConnectTimeout: Duration(5 * time.Second), StatementTimeout: Duration(20 * time.Second)},
 		TiKV:  TiKV{Timeout: Duration(5 * time.Second)},
 		BR:    BR{Path: "br", StopGrace: Duration(time.Minute), SettleTimeout: Duration(3 * time.Minute)},
