@@ -36,7 +36,7 @@ func TestAStopEndsTheWaitThatItMeetsAndThenUndoes(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				l, run := w.begin(nil), newRun("run-1")
-				time.AfterFunc(tt.at, func() { l.cancel(runner.ErrStoppedByOperator) })
+				l.later(tt.at, func() { l.cancel(runner.ErrStoppedByOperator) })
 				begin := time.Now()
 				_, err := l.run(request(), run)
 				checkEnded(t, l, run, err)
@@ -72,7 +72,7 @@ func TestASecondStopDoesNotSkipTheRestore(t *testing.T) {
 			time.AfterFunc(stopGrace+3*time.Second, func() { l.do(func() { l.at("host1:20160").down = false }) })
 			return nil
 		}}), newRun("run-1")
-		time.AfterFunc(inBackup, func() { l.cancel(runner.ErrStoppedByOperator) })
+		l.later(inBackup, func() { l.cancel(runner.ErrStoppedByOperator) })
 		begin := time.Now()
 		_, err := l.run(request(), run)
 		checkEnded(t, l, run, err)
@@ -128,7 +128,7 @@ func TestALostLeaseEndsTheWaitForTheThreadLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		l, run := w.begin(nil), newRun("run-1")
-		time.AfterFunc(inSettle, l.loseLease)
+		l.later(inSettle, l.loseLease)
 		begin := time.Now()
 		_, err := l.run(request(), run)
 		checkEnded(t, l, run, err)
@@ -144,8 +144,8 @@ func TestTheFirstCauseIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		l, run := w.begin(nil), newRun("run-1")
-		time.AfterFunc(inBackup, l.loseLease)
-		time.AfterFunc(inBackup+time.Second, func() { l.cancel(errors.New("shutting down")) })
+		l.later(inBackup, l.loseLease)
+		l.later(inBackup+time.Second, func() { l.cancel(errors.New("shutting down")) })
 		_, err := l.run(request(), run)
 		checkEnded(t, l, run, err)
 		checkClean(t, w)

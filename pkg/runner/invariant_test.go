@@ -24,7 +24,9 @@ func newRun(id string) *runner.Run {
 func request() runner.Request {
 	return runner.Request{
 		Options: policy.Options{Control: true}, SettleTimeout: 20 * time.Second,
-		UndoTimeout: undoTimeout, MonitorEvery: 4 * time.Second,
+		// No look falls on the moment of an event of steadyScript, so that a backup
+		// has the same effects each time.
+		UndoTimeout: undoTimeout, MonitorEvery: 3500 * time.Millisecond,
 	}
 }
 

@@ -52,6 +52,7 @@ type life struct {
 	first    int // index into world.log of the first effect of this life
 	counts   map[string]int
 	faults   map[string]fault // by effect name
+	alarms   []alarm
 	statuses []seen
 }
 
@@ -105,12 +106,24 @@ func (l *life) effect(ctx context.Context, op, detail string) error {
 	return ctx.Err()
 }
 
+// alarm is something that happens a while after a run began.
+type alarm struct {
+	after time.Duration
+	ring  func()
+}
+
+// later has f called a while after run begins.
+func (l *life) later(after time.Duration, f func()) { l.alarms = append(l.alarms, alarm{after, f}) }
+
 // run drives run to its end in this life. It returns false when the life ended
 // first.
 func (l *life) run(req runner.Request, run *runner.Run) (survived bool, err error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	l.cancel = cancel
+	for _, a := range l.alarms {
+		defer time.AfterFunc(a.after, a.ring).Stop()
+	}
 	return l.live(func() { err = runner.New(l.deps(), req).Run(ctx, run) }), err
 }
 
