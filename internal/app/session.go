@@ -121,14 +121,18 @@ func (s *session) Cluster(ctx context.Context) (policy.Cluster, error) {
 	return c, err
 }
 
-// storeList is the topology that putting settings back needs: PD's list of
-// stores, and nothing that could keep it waiting.
+// storeList is the topology that putting settings back needs: PD's cluster id
+// and list of stores, and nothing that could keep it waiting.
 type storeList struct{ pd *pd.Client }
 
 // Cluster implements journal.Topology.
 func (l storeList) Cluster(ctx context.Context) (policy.Cluster, error) {
+	id, err := l.pd.ClusterID(ctx)
+	if err != nil {
+		return policy.Cluster{}, err
+	}
 	stores, err := l.pd.Stores(ctx)
-	return policy.Cluster{Stores: stores}, err
+	return policy.Cluster{ID: id, Stores: stores}, err
 }
 
 // cpuSeconds adds up what a store's threads have used; unlike the process's own

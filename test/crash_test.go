@@ -1,0 +1,144 @@
+//go:build system
+
+package test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// crashPoints are all named places, in the order of a run on four instances.
+func crashPoints() []string {
+	points := []string{"before_journal", "after_journal"}
+	for i := range 4 {
+		points = append(points, fmt.Sprintf("set:%d", i+1))
+	}
+	points = append(points, "before_engine_start", "engine_started", "backup_ts_known", "before_restore")
+	for i := range 4 {
+		points = append(points, fmt.Sprintf("restore_set:%d", i+1))
+	}
+	return append(points, "after_restore_record", "before_record", "after_record")
+}
+
+// TestSettingsComeBackAfterAKillAtEveryPlace kills brctl at each place. Every
+// other time nothing is repaired in between, so that the next run begins on
+// what two dead ones left.
+func TestSettingsComeBackAfterAKillAtEveryPlace(t *testing.T) {
+	l := smallLab(t)
+	old := l.setDifferent(t)
+	for i, point := range crashPoints() {
+		c := start(t, brctlCrashes, []string{"BRCTL_CRASH_AT=" + point}, "run-now", "-c", l.config, "nightly")
+		if code := c.wait(t, runLimit); code != -1 {
+			t.Fatalf("%s: exit code %d, want death by SIGKILL\n%s", point, code, c.err.String())
+		}
+		l.noBR(t) // br saw its terminal hang up
+		if i%2 == 1 {
+			continue
+		}
+		run(t, 0, "settings", "restore", "--state-dir", l.stateDir())
+		if got := l.values(t, numThreads); !equal(got, old) {
+			t.Fatalf("after a kill at %s and settings restore: %v, want %v", point, got, old)
+		}
+		l.nothingPending(t)
+	}
+	l.finalRun(t, old)
+}
+
+// finalRun shows that nothing of the dead runs is in the way of a whole one.
+func (l *lab) finalRun(t *testing.T, old map[string]string) {
+	t.Helper()
+	began := time.Now()
+	r := run(t, 0, "run-now", "-c", l.config, "nightly", "-o", "json").result(t)
+	if r.Status != "succeeded" {
+		t.Errorf("the run after the kills: %s (%s)", r.Status, r.Message)
+	}
+	l.checkRestored(t, began, old)
+	l.nothingPending(t)
+}
+
+// checkRestored checks the values now, and that nothing but an old value was
+// the last that any instance saw.
+func (l *lab) checkRestored(t *testing.T, since time.Time, old map[string]string) {
+	t.Helper()
+	last := map[string]string{}
+	for _, e := range l.events(t, since) {
+		if e.Kind == "config_change" && e.Item == numThreads {
+			last[e.Instance] = fmt.Sprint(e.Value)
+		}
+	}
+	for instance, value := range last {
+		if value != old[instance] {
+			t.Errorf("%s was last set to %s, want its old %s", instance, value, old[instance])
+		}
+	}
+	if got := l.values(t, numThreads); !equal(got, old) {
+		t.Errorf("settings afterwards: %v, want %v", got, old)
+	}
+}
+
+// TestSettingsComeBackAfterKillsAtRandomTimes kills without regard to places.
+// The seed is fixed: a failure can be repeated, as far as time can.
+func TestSettingsComeBackAfterKillsAtRandomTimes(t *testing.T) {
+	const kills = 10
+	l := smallLab(t)
+	old := l.setDifferent(t)
+	rnd := rand.New(rand.NewPCG(20261130, 1))
+	otherHost := l.withConfig(t, "other-host.yaml", l.stateDir(), filepath.Join(l.dir, "state-other"))
+	for i := range kills {
+		after := time.Duration(rnd.IntN(15000)) * time.Millisecond
+		began := time.Now()
+		c := start(t, brctl, nil, "run-now", "-c", l.config, "nightly")
+		if i == kills/2 {
+			l.underway(t, c, began)
+			other := run(t, 75, "run-now", "-c", otherHost, "nightly", "-o", "json").result(t)
+			if other.Reason != "overlap" {
+				t.Errorf("the other host got %s (%s), want overlap", other.Status, other.Reason)
+			}
+		}
+		select {
+		case <-c.done: // a short run may be over before
+		case <-time.After(after):
+			c.signal(t, syscall.SIGKILL)
+		}
+		c.wait(t, time.Minute)
+		l.noBR(t)
+		if i%2 == 0 {
+			run(t, 0, "settings", "restore", "--state-dir", l.stateDir())
+			l.checkRestored(t, began, old)
+			l.nothingPending(t)
+		}
+	}
+	l.finalRun(t, old)
+}
+
+// TestSettingsAreNotRestoredUnderALivingBR holds br alive by stopping it, which
+// no hang-up can end.
+func TestSettingsAreNotRestoredUnderALivingBR(t *testing.T) {
+	l := smallLab(t)
+	old := l.setDifferent(t)
+	began := time.Now()
+	c := start(t, brctl, nil, "run-now", "-c", l.config, "nightly")
+	l.underway(t, c, began)
+	pid := l.brPIDs(t)[0]
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	c.signal(t, syscall.SIGKILL)
+	c.wait(t, time.Minute)
+
+	refused := run(t, 75, "settings", "restore", "--state-dir", l.stateDir())
+	if want := fmt.Sprintf("pid %d", pid); !strings.Contains(refused.err.String(), want) {
+		t.Errorf("the refusal does not name %s: %s", want, refused.err.String())
+	}
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	l.noBR(t)
+	run(t, 0, "settings", "restore", "--state-dir", l.stateDir())
+	l.checkRestored(t, began, old)
+}
