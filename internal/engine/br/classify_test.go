@@ -62,7 +62,7 @@ func TestErrorsAreClassifiedByWhatTheyMean(t *testing.T) {
 		"unknown flag":        {text: "unknown flag: --nope", class: permanent},
 		"other argument":      {text: "invalid compression type 'x': [BR:Common:ErrInvalidArgument]invalid argument", class: permanent, code: "BR:Common:ErrInvalidArgument"},
 		"checksum":            {text: "x: [BR:Backup:ErrBackupChecksumMismatch]backup checksum mismatch", class: permanent, code: "BR:Backup:ErrBackupChecksumMismatch", stale: true},
-		"given up in a round": {text: "unknown error, retried too many times, give up: [BR:KV:ErrKVStorage]tikv storage occur I/O error", class: transient, code: "BR:KV:ErrKVStorage"},
+		"given up in a round": {text: "unknown error, retried too many times, give up: [BR:KV:ErrKVStorage]tikv storage occur I/O error", class: transient, code: "BR:KV:ErrKVStorage", hint: "log of that store"},
 		"disk full":           {text: "error happen in store 2: Io(Os { code: 28, kind: StorageFull })", class: permanent, hint: "no space"},
 		"never seen before":   {text: "something else", class: transient},
 	} {

@@ -74,6 +74,8 @@ func storageRules() []rule {
 		{any: []string{"kind: notfound", "kind: permissiondenied", "os { code:", "file or directory not found on tikv node",
 			"i/o permission denied error occurs on tikv node", "no space left on device", "errkvdiskfull", "code: 22(invalid argument)"},
 			class: policy.OutcomePermanent},
+		{any: []string{"retried too many times, give up"}, class: policy.OutcomeTransient,
+			hint: "br does not pass on what the TiKV said: look into the log of that store; a full or unwritable target is the commonest cause"},
 	}
 }
 
