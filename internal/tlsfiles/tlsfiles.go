@@ -31,7 +31,8 @@ func (f Files) Validate() error {
 }
 
 // Load returns the configuration, or nil when TLS is off. The client
-// certificate is read again at each handshake, because it may be rotated.
+// certificate is read again at each handshake, because it may be rotated; the
+// authorities are read once.
 func (f Files) Load() (*tls.Config, error) {
 	if !f.Enabled() {
 		return nil, nil
