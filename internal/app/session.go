@@ -60,7 +60,7 @@ type session struct {
 }
 
 func openSession(c config.Cluster) (*session, error) {
-	pdClient, err := pd.New(pd.Config{Endpoints: c.PD.Endpoints, TLS: pd.TLS(c.PD.TLS), Timeout: time.Duration(c.PD.Timeout)})
+	pdClient, err := openPD(c.PD)
 	if err != nil {
 		return nil, trouble(KindConfig, "", "cluster %s: pd: %w", c.Name, err)
 	}
@@ -79,7 +79,19 @@ func openSession(c config.Cluster) (*session, error) {
 	}, nil
 }
 
+func openPD(p config.PD) (*pd.Client, error) {
+	tls, err := tlsfiles.Files(p.TLS).Load()
+	if err != nil {
+		return nil, err
+	}
+	return pd.New(pd.Config{Endpoints: p.Endpoints, TLS: tls, Timeout: time.Duration(p.Timeout)})
+}
+
 func openSQL(t config.TiDB) (*tidbcfg.Client, error) {
+	tls, err := tlsfiles.Files(t.TLS).Load()
+	if err != nil {
+		return nil, err
+	}
 	source := t.PasswordSource()
 	return tidbcfg.New(tidbcfg.Config{
 		Endpoints: t.Endpoints, User: t.User,
@@ -87,9 +99,7 @@ func openSQL(t config.TiDB) (*tidbcfg.Client, error) {
 			secret, err := source.Read()
 			return secret.Reveal(), err
 		},
-		TLS: tidbcfg.TLS{
-			Enabled: t.TLS.CA != "", CA: t.TLS.CA, Cert: t.TLS.Cert, Key: t.TLS.Key, ServerName: t.TLS.ServerName,
-		},
+		TLS:            tls,
 		ConnectTimeout: time.Duration(t.ConnectTimeout), StatementTimeout: time.Duration(t.StatementTimeout),
 	})
 }

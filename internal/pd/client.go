@@ -57,18 +57,14 @@ type Client struct {
 	closed bool
 }
 
-// New checks cfg and reads its TLS files. It does not touch the network.
+// New checks cfg. It does not touch the network.
 //
 // The official client logs through a process-wide logger whose default writes
 // to stdout, one line a second while PD is away. New replaces that logger by a
 // silent one: whatever matters comes back as an error.
 func New(cfg Config) (*Client, error) {
-	tlsConfig, err := cfg.TLS.config()
-	if err != nil {
-		return nil, err
-	}
 	scheme := "http"
-	if tlsConfig != nil {
+	if cfg.TLS != nil {
 		scheme = "https"
 	}
 	endpoints, err := normalizeEndpoints(cfg.Endpoints, scheme)
@@ -81,11 +77,12 @@ func New(cfg Config) (*Client, error) {
 	log.ReplaceGlobals(zap.NewNop(), &log.ZapProperties{Level: zap.NewAtomicLevel()})
 	return &Client{
 		endpoints: endpoints,
-		tls:       tlsConfig,
+		tls:       cfg.TLS,
 		timeout:   cfg.Timeout,
 		// No proxy: PD is inside, and a proxy variable of the environment is
-		// meant for what is outside.
-		http: &http.Client{Transport: &http.Transport{TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute}},
+		// meant for what is outside. A clone, because the transport writes its
+		// protocols into the configuration.
+		http: &http.Client{Transport: &http.Transport{TLSClientConfig: cfg.TLS.Clone(), ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute}},
 		gate: make(chan struct{}, 1),
 	}, nil
 }

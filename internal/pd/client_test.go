@@ -2,6 +2,7 @@ package pd_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"strings"
@@ -20,12 +21,10 @@ func TestNewRejectsWhatCannotWork(t *testing.T) {
 		config pd.Config
 		want   string
 	}{
-		"no endpoint":          {pd.Config{}, "no pd endpoint given"},
-		"a path":               {pd.Config{Endpoints: []string{"http://a:2379/pd"}}, `pd endpoint "http://a:2379/pd" is not of the form http://host:port`},
-		"https without tls":    {pd.Config{Endpoints: []string{"https://a:2379"}}, `pd endpoint "https://a:2379" does not use http (tls settings given: false)`},
-		"http with tls":        {pd.Config{Endpoints: []string{"http://a:2379"}, TLS: pd.TLS{ServerName: "pd"}}, `pd endpoint "http://a:2379" does not use https (tls settings given: true)`},
-		"a cert without a key": {pd.Config{Endpoints: []string{"a:2379"}, TLS: pd.TLS{Cert: "x"}}, "tls: cert and key belong together"},
-		"a missing ca":         {pd.Config{Endpoints: []string{"a:2379"}, TLS: pd.TLS{CA: "/nonexistent"}}, "read tls ca: open /nonexistent: no such file or directory"},
+		"no endpoint":       {pd.Config{}, "no pd endpoint given"},
+		"a path":            {pd.Config{Endpoints: []string{"http://a:2379/pd"}}, `pd endpoint "http://a:2379/pd" is not of the form http://host:port`},
+		"https without tls": {pd.Config{Endpoints: []string{"https://a:2379"}}, `pd endpoint "https://a:2379" does not use http (tls settings given: false)`},
+		"http with tls":     {pd.Config{Endpoints: []string{"http://a:2379"}, TLS: &tls.Config{ServerName: "pd"}}, `pd endpoint "http://a:2379" does not use https (tls settings given: true)`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -23,8 +23,8 @@ type Client struct {
 	db  *sql.DB
 }
 
-// New checks cfg and reads the certificates that it names. It does not
-// connect; the first method that needs a connection does.
+// New checks cfg. It does not connect; the first method that needs a connection
+// does.
 func New(cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {

@@ -2,10 +2,8 @@ package tidbcfg
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 )
 
@@ -33,7 +31,7 @@ type Config struct {
 	// works without a restart. It may be nil for an account without one. A func
 	// cannot be printed by accident.
 	Password func() (string, error)
-	TLS      TLS
+	TLS      *tls.Config // nil: plain text
 
 	ConnectTimeout   time.Duration // per endpoint: dial, TLS handshake and login
 	StatementTimeout time.Duration // per statement, as seen by the caller; see Hardware before going below 10 s
@@ -42,16 +40,6 @@ type Config struct {
 
 	// Parallel is how many instances are read or changed at once.
 	Parallel int
-}
-
-// TLS says how to secure the connection. There is no way to skip verification:
-// a certificate without the server's address is handled by ServerName.
-type TLS struct {
-	Enabled    bool
-	CA         string // PEM file; "" means the system's roots
-	Cert       string // PEM file of the client certificate, with Key
-	Key        string
-	ServerName string // name in the server's certificate; "" means the endpoint's host
 }
 
 func (c Config) withDefaults() Config {
@@ -97,50 +85,5 @@ func (c Config) validate() error {
 			problems = append(problems, fmt.Errorf("%s: negative", t.name))
 		}
 	}
-	return errors.Join(append(problems, c.TLS.validate())...)
-}
-
-func (t TLS) validate() error {
-	switch {
-	case !t.Enabled && t != (TLS{}):
-		return errors.New("tls: ca, cert, key or server_name given, but tls is not enabled")
-	case (t.Cert == "") != (t.Key == ""):
-		return errors.New("tls: cert and key belong together (got only one of them)")
-	}
-	return nil
-}
-
-// load builds the TLS configuration, nil when TLS is off. The client
-// certificate is read again at each handshake, because it may be rotated.
-func (t TLS) load() (*tls.Config, error) {
-	if !t.Enabled {
-		return nil, nil
-	}
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
-		if err != nil {
-			return nil, fmt.Errorf("read tls ca: %w", err)
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read tls ca %s: no PEM certificate in it", t.CA)
-		}
-	}
-	if t.Cert == "" {
-		return cfg, nil
-	}
-	if _, err := t.clientCertificate(nil); err != nil {
-		return nil, err
-	}
-	cfg.GetClientCertificate = t.clientCertificate
-	return cfg, nil
-}
-
-func (t TLS) clientCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-	if err != nil {
-		return nil, fmt.Errorf("read tls client certificate: %w", err)
-	}
-	return &cert, nil
+	return errors.Join(problems...)
 }

@@ -1,22 +1,15 @@
 package tidbcfg_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/brctl/brctl/internal/tlsfiles"
+	"github.com/brctl/brctl/internal/tlsfiles/tlstest"
 	"github.com/brctl/brctl/pkg/tidbcfg"
 	"github.com/brctl/brctl/pkg/tidbcfg/tidbcfgtest"
 )
@@ -25,7 +18,6 @@ func TestNewReportsEveryProblemAtOnce(t *testing.T) {
 	_, err := tidbcfg.New(tidbcfg.Config{
 		Endpoints:      []string{"192.0.2.1", "192.0.2.2:4000"},
 		ConnectTimeout: -1,
-		TLS:            tidbcfg.TLS{CA: "ca.pem", Cert: "cert.pem"},
 	})
 	if err == nil {
 		t.Fatal("no error")
@@ -34,7 +26,6 @@ func TestNewReportsEveryProblemAtOnce(t *testing.T) {
 		`endpoints[0]: port missing (got "192.0.2.1", want "192.0.2.1:4000")`,
 		"user: empty",
 		"connect_timeout: negative",
-		"tls is not enabled",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error lacks %q:\n%v", want, err)
@@ -182,19 +173,20 @@ func greeter(t *testing.T, greeting string) string {
 }
 
 func TestTLSByAddressNeedsTheNameInTheCertificate(t *testing.T) {
-	ca, server := tlsServer(t, nil)
-	connect := func(tlsConfig tidbcfg.TLS) error {
-		client := newClient(t, func(c *tidbcfg.Config) { c.TLS = tlsConfig }, server.Addr())
+	a := tlstest.New(t)
+	server := tidbcfgtest.NewTLS(t, a.Server(t, "tidb.example", tls.NoClientCert))
+	connect := func(files tlsfiles.Files) error {
+		client := newClient(t, func(c *tidbcfg.Config) { c.TLS = tlstest.Load(t, files) }, server.Addr())
 		return client.Ping(testContext(t))
 	}
-	if err := connect(tidbcfg.TLS{Enabled: true, CA: ca, ServerName: "tidb.example"}); err != nil {
+	if err := connect(tlsfiles.Files{CA: a.CAFile(), ServerName: "tidb.example"}); err != nil {
 		t.Errorf("with server_name: %v", err)
 	}
-	err := connect(tidbcfg.TLS{Enabled: true, CA: ca})
+	err := connect(tlsfiles.Files{CA: a.CAFile()})
 	if err == nil || !strings.Contains(err.Error(), "doesn't contain any IP SANs") || !strings.Contains(err.Error(), "tls.server_name") {
 		t.Errorf("without server_name: %v", err)
 	}
-	err = connect(tidbcfg.TLS{Enabled: true, ServerName: "tidb.example"})
+	err = connect(tlsfiles.Files{ServerName: "tidb.example"})
 	if err == nil || !strings.Contains(err.Error(), "unknown authority") {
 		t.Errorf("without ca: %v", err)
 	}
@@ -202,59 +194,28 @@ func TestTLSByAddressNeedsTheNameInTheCertificate(t *testing.T) {
 
 func TestTLSIsNeverSilentlyLeftOut(t *testing.T) {
 	server := tidbcfgtest.New(t)
-	client := newClient(t, func(c *tidbcfg.Config) { c.TLS.Enabled = true }, server.Addr())
+	client := newClient(t, func(c *tidbcfg.Config) { c.TLS = &tls.Config{} }, server.Addr())
 	if err := client.Ping(testContext(t)); err == nil || !strings.Contains(err.Error(), "TLS") {
 		t.Errorf("server without TLS: %v", err)
 	}
 }
 
 func TestStalledTLSHandshakeEndsWithinTheConnectTimeout(t *testing.T) {
-	stall := make(chan struct{})
-	ca, server := tlsServer(t, stall)
+	a, stall := tlstest.New(t), make(chan struct{})
+	config := a.Server(t, "tidb.example", tls.NoClientCert)
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		<-stall
+		return nil, nil
+	}
+	server := tidbcfgtest.NewTLS(t, config)
 	defer close(stall)
 	client := newClient(t, func(c *tidbcfg.Config) {
 		shortTimeouts(c)
-		c.TLS = tidbcfg.TLS{Enabled: true, CA: ca, ServerName: "tidb.example"}
+		c.TLS = tlstest.Load(t, tlsfiles.Files{CA: a.CAFile(), ServerName: "tidb.example"})
 	}, server.Addr())
 	began := time.Now()
 	err := client.Ping(testContext(t))
 	if took := time.Since(began); err == nil || took > 3*short {
 		t.Errorf("after %v: %v", took, err)
 	}
-}
-
-// tlsServer returns the CA file and a server whose certificate is for
-// tidb.example only. It does not answer the client's hello before stall closes.
-func tlsServer(t *testing.T, stall <-chan struct{}) (string, *tidbcfgtest.Server) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{CommonName: "tidb.example"},
-		DNSNames:              []string{"tidb.example"},
-		NotBefore:             time.Now().Add(-time.Hour),
-		NotAfter:              time.Now().Add(time.Hour),
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file, tidbcfgtest.NewTLS(t, &tls.Config{
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			if stall != nil {
-				<-stall
-			}
-			return nil, nil
-		},
-	})
 }

@@ -26,14 +26,10 @@ type endpoint struct {
 }
 
 func newConnector(cfg Config) (*connector, error) {
-	tlsConfig, err := cfg.TLS.load()
-	if err != nil {
-		return nil, err
-	}
 	c := &connector{timeout: cfg.ConnectTimeout}
 	for _, address := range cfg.Endpoints {
 		mc := driverConfig(cfg, address)
-		mc.TLS = tlsConfig // the driver clones it and fills in ServerName per endpoint
+		mc.TLS = cfg.TLS // the driver clones it and fills in ServerName per endpoint
 		if err := mc.Apply(mysql.BeforeConnect(passwordFrom(cfg.Password))); err != nil {
 			return nil, err
 		}
