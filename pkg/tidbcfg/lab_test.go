@@ -135,9 +135,9 @@ func TestLabTopologyAndGC(t *testing.T) {
 	if n, err := client.TableCount(ctx); err != nil || n == 0 {
 		t.Errorf("tables %d, %v", n, err)
 	}
-	cores, warnings, err := client.Cores(ctx)
-	if err != nil || len(cores) != len(labTiKVs(t, client)) {
-		t.Errorf("cores %v, warnings %v, %v", cores, warnings, err)
+	hardware, warnings, err := client.Hardware(ctx)
+	if err != nil || len(hardware) != len(labTiKVs(t, client)) {
+		t.Errorf("hardware %v, warnings %v, %v", hardware, warnings, err)
 	}
 	gc, err := client.GC(ctx)
 	if err != nil || gc.LifeTime < 10*time.Minute {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -16,10 +14,6 @@ type Hardware struct {
 	Logical  float64 // the instance's own limit: cgroup quota and cpuset applied, may be fractional
 	Physical float64 // of its machine, without hyper-threads
 }
-
-// Bound reports whether the instance is bound to a part of its machine, by NUMA
-// or by a CPU quota. A machine has no fewer logical cores than physical ones.
-func (h Hardware) Bound() bool { return h.Logical > 0 && h.Physical > h.Logical }
 
 // Hardware returns the CPU of each TiKV, by instance. Nodes that did not answer
 // are missing, and warnings, meant for people, name them. TiDB asks all nodes at
@@ -49,27 +43,6 @@ func (c *Client) Hardware(ctx context.Context) (map[string]Hardware, []string, e
 		out[instance] = h
 	}
 	return out, warnings, nil
-}
-
-// Cores is Hardware for those who need the instances' limits only; its warnings
-// name the instances that are bound as well.
-func (c *Client) Cores(ctx context.Context) (map[string]float64, []string, error) {
-	hardware, warnings, err := c.Hardware(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	cores := make(map[string]float64, len(hardware))
-	for _, instance := range slices.Sorted(maps.Keys(hardware)) {
-		h := hardware[instance]
-		if h.Logical > 0 {
-			cores[instance] = h.Logical
-		}
-		if h.Bound() {
-			warnings = append(warnings, fmt.Sprintf("%s: %v logical cores of a host with %v physical ones: bound by NUMA or a CPU quota",
-				instance, h.Logical, h.Physical))
-		}
-	}
-	return cores, warnings, nil
 }
 
 // Instance is one process of the cluster as TiDB lists it. A running br shows

@@ -60,35 +60,14 @@ func TestCheckGrantsDoesNotTakeAnOutageForAMissingGrant(t *testing.T) {
 	}
 }
 
-func TestCoresAreTheInstancesOwnAndSayWhenTheyAreBound(t *testing.T) {
+func TestHardwareHasBothCountsOfEachTiKVThatAnswers(t *testing.T) {
 	server := tidbcfgtest.New(t,
 		tidbcfgtest.TiKV{Address: kv1, Cores: 7.5, PhysicalCores: 4},
 		tidbcfgtest.TiKV{Address: kv2, Cores: 12, PhysicalCores: 24},
 		tidbcfgtest.TiKV{Address: kv3, StatusAddress: "192.0.2.23:20180"},
 	)
 	server.SetFault(kv3, tidbcfgtest.Unreachable)
-	client := newClient(t, nil, server.Addr())
-	cores, warnings, err := client.Cores(testContext(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[string]float64{kv1: 7.5, kv2: 12}, cores); diff != "" {
-		t.Errorf("cores (-want +got):\n%s", diff)
-	}
-	text := strings.Join(warnings, "\n")
-	for _, want := range []string{kv3, kv2 + ": 12 logical cores of a host with 24 physical ones"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("warnings lack %q:\n%s", want, text)
-		}
-	}
-	if strings.Contains(text, kv1) {
-		t.Errorf("hyper-threading is taken for a binding:\n%s", text)
-	}
-}
-
-func TestHardwareHasBothCountsOfATiKV(t *testing.T) {
-	server := tidbcfgtest.New(t, tidbcfgtest.TiKV{Address: kv1, Cores: 7.5, PhysicalCores: 4}, tidbcfgtest.TiKV{Address: kv2, Cores: 12, PhysicalCores: 24})
-	got, _, err := newClient(t, nil, server.Addr()).Hardware(testContext(t))
+	got, warnings, err := newClient(t, nil, server.Addr()).Hardware(testContext(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +75,8 @@ func TestHardwareHasBothCountsOfATiKV(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got[kv1].Bound() || !got[kv2].Bound() {
-		t.Errorf("bound: %v, %v, want false, true", got[kv1].Bound(), got[kv2].Bound())
+	if len(warnings) != 1 || !strings.Contains(warnings[0], kv3) {
+		t.Errorf("got warnings %q, want one that names %s", warnings, kv3)
 	}
 }
 
