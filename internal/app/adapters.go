@@ -152,7 +152,7 @@ func (b books) Restore(ctx context.Context) ([]runner.Restore, error) {
 	return out, result.Err
 }
 
-// leaser takes the cluster's lease in PD's etcd. A lease that this very state
+// leaser takes the cluster's lease in PD's etcd. One that this very state
 // directory holds belongs to a brctl that is dead, since its lock is ours now:
 // it is taken over instead of waited for.
 func (s *session) leaser(ttl time.Duration, owner pd.LeaseInfo) runner.Leaser {
@@ -160,7 +160,7 @@ func (s *session) leaser(ttl time.Duration, owner pd.LeaseInfo) runner.Leaser {
 		owner.RunID, owner.Since = run.ID, time.Now().UTC()
 		lease, err := s.pd.Acquire(ctx, owner, ttl)
 		var held *pd.HeldError
-		if errors.As(err, &held) && held.Info.StateID == owner.StateID {
+		if errors.As(err, &held) {
 			lease, err = s.pd.TakeOver(ctx, held, owner, ttl)
 		}
 		if errors.As(err, &held) {

@@ -207,8 +207,8 @@ func (w *work) wire(opts RunNowOptions) error {
 func stateID(dir string) (string, error) {
 	path := filepath.Join(dir, "id")
 	data, err := os.ReadFile(path)
-	if err == nil && len(data) > 0 {
-		return strings.TrimSpace(string(data)), nil
+	if id := strings.TrimSpace(string(data)); err == nil && id != "" {
+		return id, nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("read state id: %w", err)

@@ -19,7 +19,7 @@ var leaseKey = fmt.Sprintf("/brctl/%d/lease", pdtest.ClusterID)
 
 func leaseInfo(run string) pd.LeaseInfo {
 	return pd.LeaseInfo{
-		Owner: "backup-1", PID: 4711, RunID: run, StateDir: "/var/lib/brctl",
+		Owner: "backup-1", PID: 4711, RunID: run, StateDir: "/var/lib/brctl", StateID: "01JDX4V0000000000000000000",
 		Since: time.Date(2026, 11, 30, 2, 0, 0, 0, time.UTC),
 	}
 }

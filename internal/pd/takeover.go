@@ -9,10 +9,14 @@ import (
 )
 
 // TakeOver ends the holding of the lease that held describes, if it still
-// stands, and takes the lease. It is for a caller that knows the holder to be
-// dead, such as one that has the lock of the holder's state directory; for
-// anybody else it would put two backups on one cluster.
+// stands, and takes the lease. The caller must have the lock of the state
+// directory that info names. That proves a holder from the same directory dead,
+// and nothing about any other: where StateID differs, or is empty on either
+// side, TakeOver touches nothing and returns held in its error, as Acquire does.
 func (c *Client) TakeOver(ctx context.Context, held *HeldError, info LeaseInfo, ttl time.Duration) (*Lease, error) {
+	if info.StateID == "" || held.Info.StateID != info.StateID {
+		return nil, fmt.Errorf("take lease over: %w", held)
+	}
 	etcd, err := c.etcdClient(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("take lease over: %w", err)

@@ -65,3 +65,33 @@ func TestOnlyTheHolderThatWasSeenIsTakenOver(t *testing.T) {
 		t.Errorf("another holder was thrown out: %v", err)
 	}
 }
+
+func TestOnlyAHolderFromTheSameStateDirectoryIsTakenOver(t *testing.T) {
+	t.Parallel() // they wait more than they work
+	etcd := startEtcd(t)
+	c := newClient(t, 5*time.Second, etcd.url)
+	for name, ids := range map[string]struct{ holder, ours string }{
+		"another directory":            {"a", "b"},
+		"the holder does not name one": {"", "b"},
+		"we do not name one":           {"a", ""},
+		"neither of the two names one": {"", ""},
+	} {
+		theirs, ours := leaseInfo("run-1"), leaseInfo("run-2")
+		theirs.StateID, ours.StateID = ids.holder, ids.ours
+		l, err := c.Acquire(t.Context(), theirs, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.TakeOver(t.Context(), refusal(t, c), ours, time.Minute)
+		var held *pd.HeldError
+		if !errors.As(err, &held) || held.Info.RunID != "run-1" {
+			t.Errorf("%s: got %v, want run-1 to hold it", name, err)
+		}
+		if err := l.Check(t.Context()); err != nil {
+			t.Errorf("%s: the holder was thrown out: %v", name, err)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
