@@ -168,7 +168,7 @@ func storeWarnings(c policy.Cluster) []string {
 		}
 	}
 	return slices.Concat(
-		warn("no heartbeat, so not set and not watched: %s", silent),
+		warn("no heartbeat, so not set and not watched, while br may be many times slower (pingcap/tidb#42973): %s", silent),
 		warn("no status address, so CPU and threads are unknown: %s", blind),
 	)
 }

@@ -84,7 +84,7 @@ type Cluster struct {
 	Replicas    int      `json:"replicas"`           // PD's replication.max-replicas
 	Tables      int      `json:"tables"`             // 0 when unknown
 	RegionBytes uint64   `json:"region_bytes"`       // coprocessor.region-split-size, 0 when unknown
-	Warnings    []string `json:"warnings,omitempty"` // what could not be read, for people
+	Warnings    []string `json:"warnings,omitempty"` // for people: what could not be read, and which stores are silent
 }
 
 // BackupStores returns the stores that br will ask for data, by address.

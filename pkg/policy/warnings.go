@@ -16,7 +16,8 @@ func nameSome(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:namedAtMost], ", "), len(names)-namedAtMost)
 }
 
-// warnings lists what a person should know before trusting the plan.
+// warnings lists what a person should know before trusting the plan, beginning
+// with what whoever read the topology says of it, silent stores included.
 func (p *planner) warnings(plan Plan, c candidate) []string {
 	out := slices.Clone(p.in.Cluster.Warnings)
 	out = append(out, p.versionWarnings()...)
@@ -56,12 +57,7 @@ func (p *planner) topologyWarnings(plan Plan) []string {
 			out = append(out, fmt.Sprintf(text, nameSome(names)))
 		}
 	}
-	var silent, clamped, unknown, noCores, assumed []string
-	for _, s := range p.topo.backup {
-		if s.Silent {
-			silent = append(silent, s.Address)
-		}
-	}
+	var clamped, unknown, noCores, assumed []string
 	for _, s := range p.model.stores {
 		switch {
 		case s.cores == 0:
@@ -78,7 +74,6 @@ func (p *planner) topologyWarnings(plan Plan) []string {
 			assumed = append(assumed, fmt.Sprintf("%s at %s", h.name, FormatRatio(h.base)))
 		}
 	}
-	warn(silent, "no heartbeat from %s: nothing is set there and its regions are led elsewhere; one TiKV that is down has made br 15 times slower (pingcap/tidb#42973)")
 	warn(clamped, "num-threads lowered to the instance's cores: %s")
 	warn(unknown, "cores unknown, so TiKV may use another num-threads than asked; read back what it uses: %s")
 	warn(noCores, "cores of the host unknown, so its CPU share is not forecast: %s")

@@ -66,10 +66,8 @@ func (r *Runner) checkCluster(ctx context.Context, run *Run) error {
 	stores := cluster.BackupStores()
 	silent := 0
 	for _, s := range stores {
-		if s.Silent {
+		if s.Silent { // Cluster.Warnings tells which
 			silent++
-			run.warn(fmt.Sprintf("store %d at %s sends no heartbeats (last %s): br is slow or waits while it is down",
-				s.ID, s.Address, s.LastHeartbeat.UTC().Format(time.RFC3339)))
 		}
 	}
 	if len(stores) == 0 {
