@@ -22,10 +22,13 @@ import (
 	"github.com/brctl/brctl/pkg/tidbcfg"
 )
 
-// What the command line shows of a run, under names that it may use.
+// The command line knows no runner: these are what it shows of a run.
 type (
-	Status       = runner.Status
-	HostStatus   = runner.HostStatus
+	// Status is what a run shows while it works.
+	Status = runner.Status
+	// HostStatus is one host of a Status.
+	HostStatus = runner.HostStatus
+	// RestoreState is what became of a setting that was to be put back.
 	RestoreState = runner.RestoreState
 )
 

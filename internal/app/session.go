@@ -179,13 +179,14 @@ func (s *session) quota(ctx context.Context, store policy.Store) (float64, error
 // status port is not reachable from here.
 func (s *session) regionBytes(ctx context.Context, store policy.Store) (uint64, error) {
 	key := policy.SettingKey{Instance: store.Address, Name: "coprocessor.region-split-size"}
-	for _, r := range s.sql.Read(ctx, []policy.SettingKey{key}) {
-		if !r.Known {
-			return 0, r.Err
-		}
-		return policy.ParseBytes(r.Value)
+	readings := s.sql.Read(ctx, []policy.SettingKey{key})
+	switch {
+	case len(readings) == 0:
+		return 0, fmt.Errorf("no answer for %s", key)
+	case !readings[0].Known:
+		return 0, readings[0].Err
 	}
-	return 0, fmt.Errorf("no answer for %s", key)
+	return policy.ParseBytes(readings[0].Value)
 }
 
 // logDir is where br's logs of this state directory are.
