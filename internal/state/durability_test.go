@@ -158,6 +158,25 @@ func TestASecondProcessIsToldWhoHasTheDirectory(t *testing.T) {
 	}
 }
 
+// fill appends events to run 1 until there is no room, and returns how many were
+// acknowledged.
+func fill(t *testing.T, db *state.DB) int {
+	t.Helper()
+	event := policy.Event{At: began, Kind: "tick", Message: strings.Repeat("x", 500)}
+	for acknowledged := range 10000 {
+		_, err := db.AppendEvent(t.Context(), id(1), event)
+		switch {
+		case err == nil:
+		case acknowledged > 0 && strings.Contains(err.Error(), "full"):
+			return acknowledged
+		default:
+			t.Fatalf("after %d events: %v, want it to be full", acknowledged, err)
+		}
+	}
+	t.Fatal("10,000 events found room")
+	return 0
+}
+
 func TestAFullFileSaysSoAndKeepsWhatItHad(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, dir)
@@ -167,16 +186,7 @@ func TestAFullFileSaysSoAndKeepsWhatItHad(t *testing.T) {
 	must(t, limit.QueryRow("PRAGMA page_count").Scan(&pages))
 	must(t, limit.QueryRow(fmt.Sprintf("PRAGMA max_page_count = %d", pages+4)).Scan(&pages))
 
-	acknowledged := 0
-	var err error
-	for err == nil && acknowledged < 10000 {
-		if _, err = db.AppendEvent(t.Context(), id(1), policy.Event{At: began, Kind: "tick", Message: strings.Repeat("x", 500)}); err == nil {
-			acknowledged++
-		}
-	}
-	if err == nil || !strings.Contains(err.Error(), "full") || acknowledged == 0 {
-		t.Fatalf("after %d events: %v, want a full database", acknowledged, err)
-	}
+	acknowledged := fill(t, db)
 	must(t, limit.QueryRow("PRAGMA max_page_count = 100000").Scan(&pages))
 	if _, err := db.AppendEvent(t.Context(), id(1), policy.Event{At: began, Kind: "again"}); err != nil {
 		t.Errorf("after there was room again: %v", err)
@@ -196,16 +206,7 @@ func TestARealFullFileSystemKeepsWhatWasAcknowledged(t *testing.T) {
 	t.Cleanup(func() { must(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
 	db := open(t, dir)
 	must(t, db.CreateRun(t.Context(), queued(1, "nightly", policy.RunRunning)))
-	acknowledged := 0
-	var err error
-	for err == nil && acknowledged < 10000 {
-		if _, err = db.AppendEvent(t.Context(), id(1), policy.Event{At: began, Kind: "tick", Message: strings.Repeat("x", 500)}); err == nil {
-			acknowledged++
-		}
-	}
-	if err == nil || !strings.Contains(err.Error(), "full") || acknowledged == 0 {
-		t.Fatalf("after %d events: %v, want a full disk", acknowledged, err)
-	}
+	acknowledged := fill(t, db)
 	_ = db.Close() // there is no room to tidy up in
 	got, err := open(t, dir).Events(t.Context(), id(1), 0)
 	if err != nil || len(got) != acknowledged {
