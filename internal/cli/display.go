@@ -31,25 +31,36 @@ func newDisplay(s streams) display {
 	return &lineDisplay{out: s.err}
 }
 
+// told is what was said last of a run, so that nothing is said twice.
+type told struct{ step, note string }
+
+// news returns the lines about s that are worth saying now.
+func (t *told) news(s app.Status) []string {
+	var lines []string
+	if step := string(s.Run.Step); step != t.step {
+		t.step = step
+		lines = append(lines, string(s.Run.Status)+": "+step)
+	}
+	if s.Note != "" && s.Note != t.note {
+		t.note = s.Note
+		lines = append(lines, s.Note)
+	}
+	return lines
+}
+
 // linesEvery is how often a log without a terminal gets a progress line.
 const linesEvery = 10 * time.Second
 
 // lineDisplay prints a line per event, and progress now and then.
 type lineDisplay struct {
-	out      io.Writer
-	lastStep string
-	lastNote string
-	printed  time.Time
+	out     io.Writer
+	told    told
+	printed time.Time
 }
 
 func (d *lineDisplay) update(s app.Status) {
-	if step := string(s.Run.Step); step != d.lastStep {
-		d.lastStep = step
-		d.line(string(s.Run.Status) + ": " + step)
-	}
-	if s.Note != "" && s.Note != d.lastNote {
-		d.lastNote = s.Note
-		d.line(s.Note)
+	for _, text := range d.told.news(s) {
+		d.line(text)
 	}
 	if s.Progress.Ratio > 0 && time.Since(d.printed) >= linesEvery {
 		d.printed = time.Now()
@@ -106,8 +117,7 @@ type liveDisplay struct {
 	out      io.Writer
 	progress *mpb.Progress
 	bar      *mpb.Bar
-	lastStep string
-	lastNote string
+	told     told
 
 	mu   sync.Mutex // the bar is drawn by another goroutine
 	last app.Status
@@ -124,13 +134,8 @@ func (d *liveDisplay) update(s app.Status) {
 	}
 	d.last = s
 	d.mu.Unlock()
-	if step := string(s.Run.Step); step != d.lastStep {
-		d.lastStep = step
-		d.line(string(s.Run.Status) + ": " + step)
-	}
-	if s.Note != "" && s.Note != d.lastNote {
-		d.lastNote = s.Note
-		d.line(s.Note)
+	for _, text := range d.told.news(s) {
+		d.line(text)
 	}
 	if s.Progress.Ratio > 0 && s.Run.Step == app.StepBackup {
 		d.draw(s)
