@@ -47,8 +47,6 @@ func (s *state) apply(r record) error {
 		s.intend(r)
 	case opSaw:
 		s.each(r.Keys, func(p *Pending) { p.addOurs(r.Value) })
-	case opUnpersisted:
-		s.each(r.Keys, func(p *Pending) { p.Unpersisted = true })
 	case opClose:
 		for _, k := range r.Keys {
 			delete(s.pending, k)
@@ -83,7 +81,6 @@ func (s *state) intend(r record) {
 		}
 		p.addOurs(e.New)
 		p.Sent = e.New
-		p.Unpersisted = false
 		s.pending[e.Key] = p
 	}
 }

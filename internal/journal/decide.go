@@ -61,7 +61,6 @@ type Action string
 // The actions.
 const (
 	ActRestore Action = "restore"       // send the old value
-	ActKeep    Action = "already_old"   // nothing to send; ClosedUnchanged
 	ActLeave   Action = "leave_foreign" // somebody else's value; ClosedForeign
 	ActForget  Action = "close_gone"    // ClosedGone
 	ActRetry   Action = "retry"         // not enough is known; ask again
@@ -77,9 +76,12 @@ type Decision struct {
 // instance was seen to have. Values are compared by same, because TiKV prints
 // "60s" where "1m" was sent.
 //
-// Only a value of ours is ever overwritten. What cannot be known is retried and
-// never guessed: neither that a silent store still has our value, nor that it
-// has not.
+// Only a value of ours is ever overwritten. The old value is sent even where it
+// is found: a SET that was never answered may still be on its way (TiDB waits
+// for a TiKV without a limit, and so does what we have sent), and the file may
+// have another value than the memory that was read. What cannot be known is
+// retried and never guessed: neither that a silent store still has our value,
+// nor that it has not.
 func Decide(p Pending, home Home, reading policy.Reading, same func(a, b string) bool) Decision {
 	switch {
 	case home.Fate == FateGone:
@@ -88,10 +90,8 @@ func Decide(p Pending, home Home, reading policy.Reading, same func(a, b string)
 		return Decision{ActRetry, home.Why}
 	case !reading.Known:
 		return Decision{ActRetry, "the current value is not known: " + readingError(reading)}
-	case same(reading.Value, p.Old) && p.Unpersisted:
-		return Decision{ActRestore, "the old value is not in the instance's file yet"}
 	case same(reading.Value, p.Old):
-		return Decision{ActKeep, "it has its old value"}
+		return Decision{ActRestore, "it has its old value; a value sent without an answer may still arrive"}
 	case slices.ContainsFunc(p.Ours, func(v string) bool { return same(reading.Value, v) }):
 		return Decision{ActRestore, "it has a value of ours"}
 	}

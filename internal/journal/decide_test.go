@@ -24,8 +24,6 @@ func same(a, b string) bool {
 func TestDecideOverwritesOnlyWhatIsOurs(t *testing.T) {
 	present := journal.Home{Fate: journal.FatePresent, Instance: "a:1"}
 	p := journal.Pending{Key: threads(1), Old: "60s", Ours: []string{"10s", "5s"}}
-	unpersisted := p
-	unpersisted.Unpersisted = true
 	known := func(v string) policy.Reading { return policy.Reading{Value: v, Known: true} }
 	tests := map[string]struct {
 		pending journal.Pending
@@ -38,17 +36,13 @@ func TestDecideOverwritesOnlyWhatIsOurs(t *testing.T) {
 		"an earlier value of ours": {p, present, known("10s"),
 			journal.Decision{Action: journal.ActRestore, Why: "it has a value of ours"}},
 		"the old value": {p, present, known("60s"),
-			journal.Decision{Action: journal.ActKeep, Why: "it has its old value"}},
+			journal.Decision{Action: journal.ActRestore, Why: "it has its old value; a value sent without an answer may still arrive"}},
 		"the old value in other words": {p, present, known("1m"),
-			journal.Decision{Action: journal.ActKeep, Why: "it has its old value"}},
+			journal.Decision{Action: journal.ActRestore, Why: "it has its old value; a value sent without an answer may still arrive"}},
 		"the old value, which is one of ours as well": {
 			journal.Pending{Key: threads(1), Old: "8", Ours: []string{"8"}}, present, known("8"),
-			journal.Decision{Action: journal.ActKeep, Why: "it has its old value"}},
-		"the old value, not in its file": {unpersisted, present, known("60s"),
-			journal.Decision{Action: journal.ActRestore, Why: "the old value is not in the instance's file yet"}},
+			journal.Decision{Action: journal.ActRestore, Why: "it has its old value; a value sent without an answer may still arrive"}},
 		"somebody else's value": {p, present, known("30s"),
-			journal.Decision{Action: journal.ActLeave, Why: "it has 30s, which is neither its old value 60s nor one of ours"}},
-		"somebody else's value though unpersisted": {unpersisted, present, known("30s"),
 			journal.Decision{Action: journal.ActLeave, Why: "it has 30s, which is neither its old value 60s nor one of ours"}},
 		"an empty value is a value": {p, present, known(""),
 			journal.Decision{Action: journal.ActLeave, Why: "it has , which is neither its old value 60s nor one of ours"}},

@@ -78,9 +78,6 @@ type Pending struct {
 	Sent  string    `json:"sent"` // the value of ours sent last
 	RunID string    `json:"run_id"`
 	Since time.Time `json:"since"`
-	// Unpersisted says that Old is back in the instance's memory while its file
-	// still has a value of ours: a restart of the instance would bring that back.
-	Unpersisted bool `json:"unpersisted,omitempty"`
 }
 
 func (p Pending) clone() Pending {
@@ -94,7 +91,7 @@ type Closing string
 // The ways a pending setting ends.
 const (
 	ClosedRestored  Closing = "restored"  // we put the old value back
-	ClosedUnchanged Closing = "unchanged" // it had the old value already
+	ClosedUnchanged Closing = "unchanged" // it never left its old value: the instance refuses to be set
 	ClosedForeign   Closing = "foreign"   // somebody else set another value; left alone
 	ClosedGone      Closing = "gone"      // its store no longer exists
 )

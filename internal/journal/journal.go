@@ -201,12 +201,6 @@ func (j *Journal) SawValue(k Key, got string) error {
 	return j.write(record{Op: opSaw, Keys: []Key{k}, Value: got})
 }
 
-// NotPersisted records that settings have their old value back in memory but
-// not in their instance's file.
-func (j *Journal) NotPersisted(keys ...Key) error {
-	return j.write(record{Op: opUnpersisted, Keys: keys})
-}
-
 // End records how pending settings came to their end. Settings that are not
 // pending are left alone, so it may be repeated.
 func (j *Journal) End(how Closing, keys ...Key) error {

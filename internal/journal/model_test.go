@@ -42,12 +42,8 @@ func (n naive) pending(k journal.Key) *journal.Pending {
 	first := history[0]
 	p := &journal.Pending{Key: k, Old: first.entry.Old, RunID: first.runID, Since: began}
 	for _, h := range history {
-		switch h.what {
-		case "intend":
-			p.Sent, p.Unpersisted = h.entry.New, false
-		case "unpersisted":
-			p.Unpersisted = true
-			continue
+		if h.what == "intend" {
+			p.Sent = h.entry.New
 		}
 		if !slices.Contains(p.Ours, h.entry.New) {
 			p.Ours = append(p.Ours, h.entry.New)
@@ -100,10 +96,7 @@ func randomStep(rnd *rand.Rand, runID string, j *journal.Journal, model naive) e
 	case 0:
 		model.add(k, happening{what: "saw", entry: journal.Entry{New: value}})
 		return j.SawValue(k, value)
-	case 1:
-		model.add(k, happening{what: "unpersisted"})
-		return j.NotPersisted(k)
-	case 2, 3, 4:
+	case 1, 2, 3:
 		model.add(k, happening{what: "end"})
 		return j.End(journal.ClosedRestored, k)
 	}

@@ -24,7 +24,6 @@ const (
 	opConnect      op = "connect"       // Conn
 	opIntend       op = "intend"        // RunID, Entries
 	opSaw          op = "saw"           // Keys, Value
-	opUnpersisted  op = "unpersisted"   // Keys
 	opClose        op = "close"         // Keys, How
 	opChildStarted op = "child_started" // Child
 	opChildGone    op = "child_gone"    // Child

@@ -86,7 +86,7 @@ func (r Result) Complete() bool {
 // own).
 func (j *Journal) Restore(ctx context.Context, o RestoreOptions) Result {
 	o = o.withDefaults()
-	r := &restorer{j: j, o: o, open: map[Key]bool{}, sent: map[Key]bool{}, index: map[Key]int{}}
+	r := &restorer{j: j, o: o, open: map[Key]bool{}, index: map[Key]int{}}
 	for i, p := range j.Pending() {
 		r.open[p.Key], r.index[p.Key] = true, i
 		r.result.Settings = append(r.result.Settings,
@@ -119,7 +119,6 @@ type restorer struct {
 	j      *Journal
 	o      RestoreOptions
 	open   map[Key]bool // still owed
-	sent   map[Key]bool // its old value was sent, with whatever outcome
 	index  map[Key]int  // into result.Settings
 	result Result
 }
@@ -145,8 +144,6 @@ func (r *restorer) round(ctx context.Context) {
 		switch d.Action {
 		case ActRestore:
 			send = append(send, w)
-		case ActKeep:
-			r.close(closed, r.found(w.Key), w.Key, d.Why)
 		case ActLeave:
 			r.close(closed, ClosedForeign, w.Key, d.Why)
 		case ActForget:
@@ -211,15 +208,6 @@ func (r *restorer) read(ctx context.Context, work []owed) map[policy.SettingKey]
 	return out
 }
 
-// found says how a setting that has its old value came by it: from us, where
-// the answer to an earlier send was lost.
-func (r *restorer) found(k Key) Closing {
-	if r.sent[k] {
-		return ClosedRestored
-	}
-	return ClosedUnchanged
-}
-
 // send puts old values back and records what came of it.
 func (r *restorer) send(ctx context.Context, work []owed) {
 	if len(work) == 0 {
@@ -227,7 +215,6 @@ func (r *restorer) send(ctx context.Context, work []owed) {
 	}
 	settings := make([]policy.Setting, len(work))
 	for i, w := range work {
-		r.sent[w.Key] = true
 		settings[i] = policy.Setting{SettingKey: w.at(), StoreID: w.StoreID, Want: w.Old}
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.o.CallTimeout)
@@ -241,15 +228,15 @@ func (r *restorer) send(ctx context.Context, work []owed) {
 
 func (r *restorer) judge(work []owed, results map[policy.SettingKey]policy.SetResult) {
 	closed := map[Closing][]Key{}
-	var unpersisted []Key
 	for _, w := range work {
 		res := results[w.at()]
 		switch {
 		case res.State == policy.SetApplied:
 			r.close(closed, ClosedRestored, w.Key, "")
 		case res.State == policy.SetNotPersisted:
-			unpersisted = append(unpersisted, w.Key)
 			r.say(w.Key, RestorePending, "put back in memory, but the instance did not write its file: "+res.Message)
+		case res.State == policy.SetRefused && r.o.Same(res.Got, w.Old):
+			r.close(closed, ClosedUnchanged, w.Key, "the instance refuses to be set, and has its old value")
 		case res.State == policy.SetDifferent && !r.ours(w.Pending, res.Got):
 			r.close(closed, ClosedRestored, w.Key, fmt.Sprintf("the instance accepted %s and uses %s", w.Old, res.Got))
 		case res.State == "":
@@ -257,9 +244,6 @@ func (r *restorer) judge(work []owed, results map[policy.SettingKey]policy.SetRe
 		default:
 			r.say(w.Key, RestorePending, fmt.Sprintf("sent the old value, %s: %s", res.State, res.Message))
 		}
-	}
-	if len(unpersisted) > 0 {
-		r.keep(r.j.NotPersisted(unpersisted...))
 	}
 	r.record(closed)
 }
