@@ -259,16 +259,20 @@ func failOnce(t *testing.T, operation string, call int) (failed bool) {
 	return failed
 }
 
-func TestAfterAFullDiskTheJournalGoesOn(t *testing.T) {
-	path := journalPath(t)
-	full := false
-	d := &journal.FaultyDisk{Fail: func(op string) error {
-		if full && (op == "write" || op == "create") {
+// thatFills is a disk without room for more while *full is true.
+func thatFills(full *bool) *journal.FaultyDisk {
+	return &journal.FaultyDisk{Fail: func(op string) error {
+		if *full && (op == "write" || op == "create") {
 			return syscall.ENOSPC
 		}
 		return nil
 	}}
-	j := mustOpen(t, path, journal.WithFaults(t, d))
+}
+
+func TestAfterAFullDiskTheJournalGoesOn(t *testing.T) {
+	path := journalPath(t)
+	full := false
+	j := mustOpen(t, path, journal.WithFaults(t, thatFills(&full)))
 	must(t, j.Intend("run", []journal.Entry{entry(1, "8", "4")}))
 	full = true
 	if err := j.Intend("run", []journal.Entry{entry(2, "8", "4")}); !errors.Is(err, syscall.ENOSPC) {

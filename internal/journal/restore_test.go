@@ -336,13 +336,7 @@ func TestAFileThatWasNotWrittenIsRememberedAcrossOurDeath(t *testing.T) {
 func TestAFullDiskDoesNotKeepSettingsFromComingBack(t *testing.T) {
 	path := journalPath(t)
 	full := false
-	d := &journal.FaultyDisk{Fail: func(op string) error {
-		if full && (op == "write" || op == "create") {
-			return syscall.ENOSPC
-		}
-		return nil
-	}}
-	c, j := newFakeCluster(1, 2), mustOpen(t, path, journal.WithFaults(t, d))
+	c, j := newFakeCluster(1, 2), mustOpen(t, path, journal.WithFaults(t, thatFills(&full)))
 	c.override(t, j, 1, 2)
 	full = true
 	r := c.restore(t.Context(), j)
