@@ -12,6 +12,7 @@ import (
 	"github.com/brctl/brctl/internal/engine/br"
 	"github.com/brctl/brctl/internal/journal"
 	"github.com/brctl/brctl/internal/pd"
+	"github.com/brctl/brctl/pkg/gcwatch"
 	"github.com/brctl/brctl/pkg/policy"
 	"github.com/brctl/brctl/pkg/runner"
 	"github.com/brctl/brctl/pkg/tidbcfg"
@@ -104,6 +105,10 @@ func (e engine) Recover(ctx context.Context, ref policy.ChildRef) error {
 	return e.br.Recover(ctx, ref, e.grace)
 }
 
+func (e engine) Hold(ctx context.Context, inv policy.Invocation) (string, error) {
+	return e.br.Hold(ctx, inv)
+}
+
 func (e engine) Confirm(ctx context.Context, url string) (policy.Artifact, error) {
 	a, err := e.br.Confirm(ctx, url)
 	if errors.Is(err, br.ErrEmptyBackup) {
@@ -177,6 +182,13 @@ type leaseOf struct{ *pd.Lease }
 
 func (l leaseOf) Lost() <-chan struct{} { return l.Done() }
 func (l leaseOf) Token() int64          { return l.FenceToken() }
+
+// safePoints is PD's list of holds, with gcwatch's rule of what may be removed.
+type safePoints struct{ *pd.Client }
+
+func (s safePoints) Release(ctx context.Context, id string) error {
+	return gcwatch.Release(ctx, s.Client, []string{id}, id)
+}
 
 // noLease is for clusters whose etcd cannot be reached.
 type noLease struct{}

@@ -57,7 +57,7 @@ func (r *Runner) applySettings(ctx context.Context, run *Run, settings []policy.
 	for _, c := range changes {
 		wanted = append(wanted, policy.Setting{SettingKey: c.SettingKey, StoreID: c.StoreID, Want: c.Set})
 	}
-	return r.judge(ctx, run, r.deps.Settings.Apply(ctx, wanted))
+	return r.judge(ctx, run, wanted, r.deps.Settings.Apply(ctx, wanted))
 }
 
 // readOld returns the changes that are needed: settings whose value differs
@@ -80,7 +80,7 @@ func (r *Runner) readOld(ctx context.Context, run *Run, settings []policy.Settin
 			unread = append(unread, fmt.Sprintf("%s (%v)", s.SettingKey, reading.Err))
 			continue
 		}
-		if reading.Value == s.Want && !r.changed(run, s.SettingKey) {
+		if r.deps.Same(reading.Value, s.Want) && !r.changed(run, s.SettingKey) {
 			continue
 		}
 		changes = append(changes, SettingChange{
@@ -121,11 +121,17 @@ func mergeChanges(have, more []SettingChange) []SettingChange {
 
 // judge takes the results of SETs into the run. Every setting must have been
 // applied: a TiKV that kept more threads than planned would break the forecast.
-func (r *Runner) judge(ctx context.Context, run *Run, results []policy.SetResult) error {
-	byKey := make(map[policy.SettingKey]policy.SetResult, len(results))
-	var bad []string
+func (r *Runner) judge(ctx context.Context, run *Run, wanted []policy.Setting, results []policy.SetResult) error {
+	byKey := make(map[policy.SettingKey]policy.SetResult, len(wanted))
+	for _, s := range wanted { // no result is no answer
+		byKey[s.SettingKey] = policy.SetResult{Setting: s, State: policy.SetUnknown, Message: "no result"}
+	}
 	for _, res := range results {
 		byKey[res.SettingKey] = res
+	}
+	var bad []string
+	for _, s := range wanted {
+		res := byKey[s.SettingKey]
 		switch res.State {
 		case policy.SetApplied:
 		case policy.SetNotPersisted:
@@ -133,7 +139,7 @@ func (r *Runner) judge(ctx context.Context, run *Run, results []policy.SetResult
 		default:
 			bad = append(bad, describeResult(res))
 		}
-		if res.Got != "" && res.Got != res.Want {
+		if res.Got != "" && !r.deps.Same(res.Got, res.Want) {
 			if err := r.deps.Journal.Saw(res.SettingKey, res.Got); err != nil {
 				return because(policy.ReasonInternal, "journal settings: %w", err)
 			}
@@ -147,7 +153,7 @@ func (r *Runner) judge(ctx context.Context, run *Run, results []policy.SetResult
 	if len(bad) > 0 {
 		return because(policy.ReasonSettings, "set TiKV settings: %s", strings.Join(bad, "; "))
 	}
-	r.note(ctx, run, "settings_applied", fmt.Sprintf("%d settings set and read back", len(results)), nil)
+	r.note(ctx, run, "settings_applied", fmt.Sprintf("%d settings set and read back", len(wanted)), nil)
 	return nil
 }
 

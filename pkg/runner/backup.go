@@ -31,10 +31,13 @@ func (r *Runner) backup(ctx context.Context, run *Run) error {
 	outcome := attempt.Wait()
 	run.Outcome, run.EngineEndedAt = &outcome, r.deps.Now()
 	r.takeOutcome(run, outcome)
-	if stopCause != nil {
-		return stopCause
+	if stopCause == nil {
+		return outcomeError(outcome)
 	}
-	return outcomeError(outcome)
+	if outcome.Class == policy.OutcomeSuccess {
+		run.warn("br had finished before it could be stopped: there is an unverified backup at " + run.StorageURL)
+	}
+	return stopCause
 }
 
 // abandon stops an attempt that nobody watches any more.
@@ -171,8 +174,10 @@ func (r *Runner) takeReport(ctx context.Context, run *Run, view *view, rep repor
 		stop(fmt.Errorf("%w: gc_safe_point %s, backup_ts %s", errBackupLost, rep.safePoints.GC, run.BackupTS))
 		return
 	}
-	if again := view.toSetAgain(*run.Plan, rep.stores); len(again) > 0 && ctx.Err() == nil {
-		r.setAgain(ctx, run, view, rep.stores, again)
+	for _, s := range view.toSetAgain(rep.stores) {
+		if ctx.Err() == nil {
+			r.setAgain(ctx, run, view, s)
+		}
 	}
 	r.deps.Observe(view.status(r.deps.Now()))
 }
@@ -181,21 +186,25 @@ func (r *Runner) takeReport(ctx context.Context, run *Run, view *view, rep repor
 // such values, and no GC can have got there.
 func plausibleGC(gc policy.TS, now time.Time) bool { return gc.Time().Before(now.Add(time.Minute)) }
 
-// setAgain gives the planned settings to TiKVs that joined or restarted.
-func (r *Runner) setAgain(ctx context.Context, run *Run, view *view, stores []policy.Store, again []policy.Setting) {
-	r.note(ctx, run, "set_again", fmt.Sprintf("set %d settings of TiKVs that joined or restarted", len(again)), nil)
+// setAgain gives the planned settings to a TiKV that joined or restarted. What
+// does not succeed is tried again at the next look, store by store: one that
+// cannot be set keeps no other from it.
+func (r *Runner) setAgain(ctx context.Context, run *Run, view *view, s policy.Store) {
+	settings := policy.SettingsFor(*run.Plan, s)
 	err := r.checkLease(ctx)
 	if err == nil {
-		err = r.applySettings(ctx, run, again)
+		err = r.applySettings(ctx, run, settings)
 	}
 	var step *stepError
-	if errors.As(err, &step) && step.Reason == policy.ReasonSettings || errors.Is(err, errLeaseLost) {
-		r.note(ctx, run, "set_again_failed", err.Error(), nil)
-		return // tried again at the next look
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		view.settled(s)
+		r.note(ctx, run, "set_again", fmt.Sprintf("%s joined or restarted, and was set again", s.Address), nil)
+	case errors.Is(err, errLeaseLost), errors.As(err, &step) && step.Reason == policy.ReasonSettings:
+		if view.newTrouble(s.ID) {
+			r.note(ctx, run, "set_again_failed", err.Error(), nil)
+		}
+	default:
 		run.warn(err.Error())
-		return
 	}
-	view.settled(stores)
 }

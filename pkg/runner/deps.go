@@ -40,9 +40,12 @@ type Gauges interface {
 	Gauge(ctx context.Context, store policy.Store) (Gauge, error)
 }
 
-// SafePoints reads PD's GC safepoints.
+// SafePoints reads PD's GC safepoints, and ends the hold of a run that is given
+// up.
 type SafePoints interface {
 	SafePoints(ctx context.Context) (policy.SafePoints, error)
+	// Release removes a service safepoint; one that is not there is no error.
+	Release(ctx context.Context, serviceID string) error
 }
 
 // HeldError says that another run has the cluster's lease.
@@ -107,6 +110,9 @@ type Engine interface {
 	// Recover ends a process that an earlier life of ours started; it returns
 	// once nothing of it is left.
 	Recover(ctx context.Context, ref policy.ChildRef) error
+	// Hold returns the service id under which an engine that is gone holds GC,
+	// "" when it left no trace of one.
+	Hold(ctx context.Context, inv policy.Invocation) (serviceID string, err error)
 	// Confirm reads the finished backup back. An error that wraps
 	// ErrEmptyBackup means that it is readable and holds nothing.
 	Confirm(ctx context.Context, storageURL string) (policy.Artifact, error)
@@ -166,6 +172,7 @@ type Deps struct {
 	Journal    Journal
 	Engine     Engine
 	Records    Records
+	Same       func(a, b string) bool // whether two values of a setting mean the same; nil: equal texts
 	Now        func() time.Time
 	Observe    func(Status)       // may be nil
 	Reached    func(point string) // named points, where tests end the process; may be nil

@@ -197,6 +197,16 @@ func (f fakeSafePoints) SafePoints(ctx context.Context) (policy.SafePoints, erro
 	return policy.SafePoints{GC: f.gc}, nil
 }
 
+func (f fakeSafePoints) Release(ctx context.Context, id string) error {
+	if err := f.effect(ctx, "safepoints.release", id); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.released = append(f.released, id)
+	return nil
+}
+
 // takeLease is the fake Leaser. It has no TTL: a test ends the lease of a dead
 // life by hand.
 func (l *life) takeLease(ctx context.Context, run *runner.Run) (runner.Lease, error) {

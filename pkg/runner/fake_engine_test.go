@@ -220,6 +220,16 @@ func (f fakeEngine) Recover(ctx context.Context, ref policy.ChildRef) error {
 	return nil
 }
 
+// Hold knows what the scripted engine would have written into its log.
+func (f fakeEngine) Hold(ctx context.Context, _ policy.Invocation) (string, error) {
+	if err := f.effect(ctx, "engine.hold", ""); err != nil {
+		return "", err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hold, nil
+}
+
 func (f fakeEngine) Confirm(ctx context.Context, url string) (policy.Artifact, error) {
 	if err := f.effect(ctx, "engine.confirm", ""); err != nil {
 		return policy.Artifact{}, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/brctl/brctl/pkg/policy"
 )
@@ -13,7 +12,7 @@ import (
 // verify believes in a backup only when the engine said success, its summary
 // says so too, and the backup can be read back with data in it.
 func (r *Runner) verify(ctx context.Context, run *Run) error {
-	if run.Outcome == nil || run.Outcome.Class != policy.OutcomeSuccess {
+	if run.Outcome == nil || run.Outcome.Class != policy.OutcomeSuccess || run.Outcome.Summary == nil {
 		return because(policy.ReasonEngine, "the engine reported no success")
 	}
 	artifact, err := r.deps.Engine.Confirm(ctx, run.StorageURL)
@@ -28,7 +27,7 @@ func (r *Runner) verify(ctx context.Context, run *Run) error {
 	}
 	run.Artifact = &artifact
 	summary := run.Outcome.Summary
-	if summary != nil && summary.BackupTS != 0 && artifact.BackupTS != summary.BackupTS {
+	if summary.BackupTS != 0 && artifact.BackupTS != summary.BackupTS {
 		return because(policy.ReasonArtifact, "backupmeta has backup_ts %s, br said %s", artifact.BackupTS, summary.BackupTS)
 	}
 	if artifact.ClusterID != 0 && run.ClusterID != 0 && artifact.ClusterID != run.ClusterID {
@@ -43,21 +42,8 @@ func (r *Runner) verify(ctx context.Context, run *Run) error {
 // warnUnseenStores tells of stores whose files are not where backupmeta is:
 // the sign of a local directory that is not one shared mount.
 func (r *Runner) warnUnseenStores(run *Run, artifact policy.Artifact) {
-	if len(artifact.Stores) == 0 {
-		return
-	}
-	seen := make(map[uint64]bool, len(artifact.Stores))
-	for _, id := range artifact.Stores {
-		seen[id] = true
-	}
-	var missing []string
-	for _, s := range r.cluster.BackupStores() {
-		if s.LeaderCount > 0 && !seen[s.ID] {
-			missing = append(missing, fmt.Sprintf("%d (%s)", s.ID, s.Address))
-		}
-	}
-	if len(missing) > 0 {
-		run.warn("no files of stores " + strings.Join(missing, ", ") + " are visible here, although they lead regions: is the directory one shared mount?")
+	if len(artifact.MissingStores) > 0 {
+		run.warn(fmt.Sprintf("files of stores %v are not visible here: is the directory one shared mount?", artifact.MissingStores))
 	}
 }
 
@@ -68,6 +54,31 @@ func (r *Runner) end(ctx context.Context, run *Run) error {
 		return err
 	}
 	run.Child = nil
+	return r.releaseHold(ctx, run)
+}
+
+// releaseHold ends the hold on GC of a backup that is given up: br keeps its
+// service safepoint for over an hour, for a retry that will not come. Only an
+// id from our own br, or from what it left at our own path, is ever removed.
+func (r *Runner) releaseHold(ctx context.Context, run *Run) error {
+	if run.Verdict == policy.RunSucceeded || run.EngineStartedAt.IsZero() || run.Invocation == nil {
+		return nil
+	}
+	if run.ServiceSafePoint == "" {
+		id, err := r.deps.Engine.Hold(ctx, *run.Invocation)
+		if err != nil {
+			return fmt.Errorf("look for br's service safepoint: %w", err)
+		}
+		run.ServiceSafePoint = id
+	}
+	if run.ServiceSafePoint == "" {
+		return nil
+	}
+	if err := r.deps.SafePoints.Release(ctx, run.ServiceSafePoint); err != nil {
+		return fmt.Errorf("release br's service safepoint %s, which holds GC for up to 72 minutes: %w", run.ServiceSafePoint, err)
+	}
+	r.note(ctx, run, "service_safe_point_released", "released service safepoint "+run.ServiceSafePoint, nil)
+	run.ServiceSafePoint = ""
 	return nil
 }
 
@@ -143,9 +154,6 @@ func (r *Runner) record(ctx context.Context, run *Run) error {
 	if run.Verdict == "" {
 		run.conclude(policy.RunFailed, policy.ReasonInternal, "the run ended without a verdict")
 	}
-	if r.leftSafePoint(run) {
-		run.warn(fmt.Sprintf("br keeps service safepoint %s for a retry: it holds GC back for up to 72 minutes", run.ServiceSafePoint))
-	}
 	run.Status = run.Verdict
 	if run.EndedAt.IsZero() {
 		run.EndedAt = r.deps.Now()
@@ -160,10 +168,6 @@ func (r *Runner) record(ctx context.Context, run *Run) error {
 	r.deps.Reached("after_record")
 	r.observe(run, Status{})
 	return nil
-}
-
-func (r *Runner) leftSafePoint(run *Run) bool {
-	return run.ServiceSafePoint != "" && run.Verdict != policy.RunSucceeded
 }
 
 // releaseLease comes after the run's end is recorded: whoever gets the lease

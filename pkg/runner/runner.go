@@ -59,6 +59,9 @@ func New(deps Deps, req Request) *Runner {
 	if deps.Reached == nil {
 		deps.Reached = func(string) {}
 	}
+	if deps.Same == nil {
+		deps.Same = func(a, b string) bool { return a == b }
+	}
 	return &Runner{deps: deps, req: req}
 }
 
@@ -174,6 +177,9 @@ type stepError struct {
 func (e *stepError) Error() string { return e.Err.Error() }
 func (e *stepError) Unwrap() error { return e.Err }
 
+// Because gives err the reason that a run which fails for it shall have.
+func Because(reason policy.RunReason, err error) error { return &stepError{Reason: reason, Err: err} }
+
 func because(reason policy.RunReason, format string, args ...any) error {
 	return &stepError{Reason: reason, Err: fmt.Errorf(format, args...)}
 }
@@ -210,30 +216,30 @@ func (r *Runner) verdict(ctx context.Context, err error) (policy.RunStatus, poli
 		return policy.RunFailed, policy.ReasonLeaseLost
 	case errors.Is(err, errBackupLost):
 		return policy.RunFailed, policy.ReasonGC
+	case cause != nil: // the error is but how the cancel showed itself
+		return policy.RunInterrupted, policy.ReasonDied
 	}
 	var step *stepError
 	if errors.As(err, &step) {
 		if step.Verdict == "" {
 			return policy.RunFailed, step.Reason
 		}
-	case cause != nil: // the error is but how the cancel showed itself
-		return policy.RunInterrupted, policy.ReasonDied
 		return step.Verdict, step.Reason
 	}
 	return policy.RunFailed, policy.ReasonInternal
 }
 
+// event records what happened, although the run may be cancelled: how a cancel
+// went is worth knowing.
 func (r *Runner) event(ctx context.Context, run *Run, kind, message string, data map[string]any) error {
+	ctx, cancel := r.detached(ctx, recordTimeout)
+	defer cancel()
 	return r.deps.Records.Event(ctx, run.ID, policy.Event{At: r.deps.Now(), Kind: kind, Message: message, Data: data})
 }
 
 // note records an event and shows it; a book that cannot be written is a
 // warning here, since the step's own Save will fail as well.
-// event records what happened, although the run may be cancelled: how a cancel
-// went is worth knowing.
 func (r *Runner) note(ctx context.Context, run *Run, kind, message string, data map[string]any) {
-	ctx, cancel := r.detached(ctx, recordTimeout)
-	defer cancel()
 	if err := r.event(ctx, run, kind, message, data); err != nil {
 		run.warn("record event: " + err.Error())
 	}

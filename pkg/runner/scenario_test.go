@@ -27,6 +27,7 @@ type scenario struct {
 	message  []string // each a part of the message
 	warnings []string // each a part of a warning
 	never    []string // prefixes of effects that must not happen
+	released []string // service safepoints that are removed
 	keeps    bool     // the journal still owes settings afterwards
 }
 
@@ -59,6 +60,9 @@ func (s scenario) run(t *testing.T) {
 			if slices.ContainsFunc(s.never, func(p string) bool { return strings.HasPrefix(e.op, p) }) {
 				t.Errorf("%s happened", e)
 			}
+		}
+		if diff := cmp.Diff(s.released, w.released); s.released != nil && diff != "" {
+			t.Errorf("released service safepoints (-want +got):\n%s", diff)
 		}
 		if !s.keeps {
 			checkClean(t, w)
@@ -294,7 +298,21 @@ func TestOnlyABackupThatCanBeReadBackIsASuccess(t *testing.T) {
 			world: ends(policy.Outcome{Class: policy.OutcomeKilled, Reason: "killed by signal 9 (OOM?)", ExitCode: -1,
 				Signal: "killed", ServiceID: "br-0000", EscapedChild: true}),
 			status: policy.RunFailed, reason: policy.ReasonEngine, message: []string{"signal 9"},
-			warnings: []string{"br keeps service safepoint br-0000", "a child of br outlived it"},
+			released: []string{"br-0000"}, warnings: []string{"a child of br outlived it"},
+		},
+		"br dies before it tells of its service safepoint": {
+			world: func(w *world) {
+				ends(policy.Outcome{Class: policy.OutcomeKilled, Reason: "killed by signal 9 (OOM?)", ExitCode: -1})(w)
+				w.script = w.script[len(tells()):]
+				w.hold = "br-in-the-log"
+			},
+			status: policy.RunFailed, reason: policy.ReasonEngine, released: []string{"br-in-the-log"},
+		},
+		"br's service safepoint cannot be removed": {
+			world:  ends(policy.Outcome{Class: policy.OutcomeTransient, Reason: "x", ExitCode: 1, ServiceID: "br-0000"}),
+			faults: failing("safepoints.release", errors.New("no leader")),
+			status: policy.RunFailed, reason: policy.ReasonEngine,
+			warnings: []string{"release br's service safepoint br-0000, which holds GC for up to 72 minutes: no leader"},
 		},
 		"br answers slowly for hours and rightly so": {
 			world: func(w *world) {

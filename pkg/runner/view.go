@@ -24,12 +24,13 @@ type view struct {
 	last      policy.Progress
 	startedAt time.Time
 	seen      map[uint64]time.Time // store id → start time when its settings were last known good
+	troubled  map[uint64]bool      // stores that could not be set again, said once
 	before    report
 	now       report
 }
 
 func newView(r *Runner, run *Run) *view {
-	v := &view{run: run, plan: *run.Plan, startedAt: r.deps.Now(), cores: map[string]float64{}, quota: map[uint64]float64{}, seen: map[uint64]time.Time{}}
+	v := &view{run: run, plan: *run.Plan, startedAt: r.deps.Now(), cores: map[string]float64{}, quota: map[uint64]float64{}, seen: map[uint64]time.Time{}, troubled: map[uint64]bool{}}
 	for _, h := range r.cluster.Hosts {
 		v.cores[h.Name] = h.Cores
 	}
@@ -37,18 +38,26 @@ func newView(r *Runner, run *Run) *view {
 		v.quota[s.ID] = s.Cores
 	}
 	v.now.stores = r.cluster.Stores
-	v.settled(r.cluster.Stores)
+	v.settled(r.cluster.Stores...)
 	return v
 }
 
 // settled remembers that stores have the planned settings now. A silent store
 // was left out, and may come back without having started anew.
-func (v *view) settled(stores []policy.Store) {
+func (v *view) settled(stores ...policy.Store) {
 	for _, s := range stores {
 		if s.BackedUp() && !s.Silent {
 			v.seen[s.ID] = s.StartedAt
+			delete(v.troubled, s.ID)
 		}
 	}
+}
+
+// newTrouble reports whether a store's trouble has not been said yet.
+func (v *view) newTrouble(id uint64) bool {
+	said := v.troubled[id]
+	v.troubled[id] = true
+	return !said
 }
 
 func (v *view) progress(p policy.Progress) { v.last = p }
@@ -62,10 +71,10 @@ func (v *view) report(rep report) {
 	v.before, v.now = v.now, rep
 }
 
-// toSetAgain returns the planned settings of stores that joined, or that
-// started anew, since their settings were last known good.
-func (v *view) toSetAgain(plan policy.Plan, stores []policy.Store) []policy.Setting {
-	var again []policy.Setting
+// toSetAgain returns the stores that joined, or that started anew, since their
+// settings were last known good.
+func (v *view) toSetAgain(stores []policy.Store) []policy.Store {
+	var again []policy.Store
 	for _, s := range stores {
 		if !s.BackedUp() || s.Silent {
 			continue
@@ -76,7 +85,7 @@ func (v *view) toSetAgain(plan policy.Plan, stores []policy.Store) []policy.Sett
 		if s.Cores == 0 {
 			s.Cores = v.quota[s.ID]
 		}
-		again = append(again, policy.SettingsFor(plan, s)...)
+		again = append(again, s)
 	}
 	return again
 }

@@ -42,6 +42,8 @@ type world struct {
 	events    map[string][]policy.Event
 	processes []*process
 	artifacts map[string]policy.Artifact // by storage URL
+	hold      string                     // the service safepoint that br's log names
+	released  []string                   // service safepoints that were removed
 
 	same       func(a, b string) bool // runner.Deps.Same
 	script     []act                  // of the next attempt
