@@ -254,19 +254,26 @@ func TestAValueThatArrivesLateIsPutBack(t *testing.T) {
 		must(t, j.Connect(conn()))
 		must(t, j.Intend("run", []journal.Entry{entry(1, "10", "4")}))
 		c.values[threads(1).SettingKey] = "10" // the SET to 4 hangs
-		hangsUntil := time.Now().Add(time.Minute)
+		hangsUntil, arrived := time.Now().Add(time.Minute), false
+		c.before = func() {
+			if !arrived && !time.Now().Before(hangsUntil) {
+				c.values[threads(1).SettingKey], arrived = "4", true
+			}
+		}
 		c.set = func(policy.Setting) policy.SetResult {
-			if time.Now().Before(hangsUntil) {
+			if !arrived {
 				return policy.SetResult{State: policy.SetUnknown, Message: "timeout"}
 			}
 			return policy.SetResult{}
 		}
-		time.AfterFunc(time.Minute, func() { c.values[threads(1).SettingKey] = "4" })
 		if diff := cmp.Diff(map[uint64]string{1: "restored"}, outcome(c.restore(t.Context(), j))); diff != "" {
 			t.Errorf("result (-want +got):\n%s", diff)
 		}
 		if got := c.values[threads(1).SettingKey]; got != "10" {
 			t.Errorf("the store has %s, want its old 10", got)
+		}
+		if !arrived {
+			t.Error("the restore ended before the hung SET had arrived")
 		}
 	})
 }
