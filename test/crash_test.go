@@ -5,6 +5,7 @@ package test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -116,29 +117,38 @@ func TestSettingsComeBackAfterKillsAtRandomTimes(t *testing.T) {
 	l.finalRun(t, old)
 }
 
-// TestSettingsAreNotRestoredUnderALivingBR holds br alive by stopping it, which
-// no hang-up can end.
+// TestSettingsAreNotRestoredUnderALivingBR uses a stub of br that answers
+// --version through the real one and then clings to life: it ignores the
+// hang-up and TERM.
 func TestSettingsAreNotRestoredUnderALivingBR(t *testing.T) {
 	l := smallLab(t)
 	old := l.setDifferent(t)
-	began := time.Now()
-	c := start(t, brctl, nil, "run-now", "-c", l.config, "nightly")
-	l.underway(t, c, began)
-	pid := l.brPIDs(t)[0]
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+	stub := filepath.Join(l.dir, "br-that-lives")
+	script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --version ] && exec %q --version\ntrap '' HUP TERM\nwhile :; do sleep 1; done # %s\n", l.BR, l.dir)
+	if err := os.WriteFile(stub, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	config := l.withConfig(t, "stub.yaml", l.BR, stub)
+	began := time.Now()
+	c := start(t, brctl, nil, "run-now", "-c", config, "nightly")
+	waitFor(t, time.Minute, "the stub to run", func() bool { return len(l.brPIDs(t)) > 0 })
 	c.signal(t, syscall.SIGKILL)
 	c.wait(t, time.Minute)
+	pids := l.brPIDs(t)
+	if len(pids) != 1 {
+		t.Fatalf("processes of the stub: %v, want one", pids)
+	}
 
 	refused := run(t, 75, "settings", "restore", "--state-dir", l.stateDir())
-	if want := fmt.Sprintf("pid %d", pid); !strings.Contains(refused.err.String(), want) {
-		t.Errorf("the refusal does not name %s: %s", want, refused.err.String())
+	if want := fmt.Sprintf("pid %d", pids[0]); !strings.Contains(refused.stderr(), want) {
+		t.Errorf("the refusal does not name %s: %s", want, refused.stderr())
 	}
-	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+	if got := l.values(t, numThreads); equal(got, old) {
+		t.Error("settings were put back under a living br")
+	}
+	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	l.noBR(t)
 	run(t, 0, "settings", "restore", "--state-dir", l.stateDir())
 	l.checkRestored(t, began, old)
 }

@@ -24,7 +24,13 @@ func TestATiKVThatRefusesASettingFailsTheRunBeforeBR(t *testing.T) {
 			l.ctl(t, "set-config", l.storeID(1), mode)
 			began := time.Now()
 			config := l.withConfig(t, mode+".yaml", "user: root", "user: root, statement_timeout: 3s")
-			r := run(t, 1, "run-now", "-c", config, "nightly", "-o", "json").result(t)
+			c := start(t, brctl, nil, "run-now", "-c", config, "nightly", "-o", "json")
+			waitFor(t, time.Minute, "the restore to be tried", func() bool { return strings.Contains(c.stderr(), ": restore") })
+			l.ctl(t, "set-config", l.storeID(1), "ok") // a hung SET to our value arrives now
+			if code := c.wait(t, runLimit); code != 1 {
+				t.Fatalf("exit code %d, want 1\n%s", code, c.stderr())
+			}
+			r := c.result(t)
 			if r.Status != "failed" || r.Reason != "settings" || !strings.Contains(r.Message, bad.Address) {
 				t.Errorf("got %s (%s) %q, want failed (settings) with %s", r.Status, r.Reason, r.Message, bad.Address)
 			}
@@ -33,8 +39,6 @@ func TestATiKVThatRefusesASettingFailsTheRunBeforeBR(t *testing.T) {
 					t.Fatal("br was started all the same")
 				}
 			}
-			l.ctl(t, "set-config", l.storeID(1), "ok")
-			run(t, 0, "settings", "restore", "--state-dir", l.stateDir())
 			l.checkRestored(t, began, old)
 			l.nothingPending(t)
 		})
@@ -135,8 +139,10 @@ func TestTheDatabaseIsNotNeededToPutSettingsBack(t *testing.T) {
 	c := start(t, brctlCrashes, []string{"BRCTL_CRASH_AT=before_engine_start"}, "run-now", "-c", l.config, "nightly")
 	c.wait(t, runLimit)
 	began := time.Now()
-	if err := os.WriteFile(filepath.Join(l.stateDir(), "state.db"), []byte("not a database"), 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"state.db", "state.db-wal"} {
+		if err := os.WriteFile(filepath.Join(l.stateDir(), name), []byte("not a database"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	refused := run(t, 1, "run-now", "-c", l.config, "nightly")
 	if !strings.Contains(refused.err.String(), "damaged") {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,6 +32,7 @@ type lab struct {
 	config  string // the lab's brctl.yaml
 	Stores  []store
 	Cluster uint64 `json:"cluster_id"`
+	BR      string `json:"br_path"`
 }
 
 type store struct {
@@ -206,9 +208,29 @@ func (l *lab) withConfig(t *testing.T, name string, replace ...string) string {
 // call is one run of brctl.
 type call struct {
 	cmd      *exec.Cmd
-	out, err bytes.Buffer
+	out, err output
 	done     chan struct{}
 }
+
+// output collects what a process prints, and may be read meanwhile.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+func (c *call) stderr() string { return c.err.String() }
 
 // start starts brctl; env adds to its environment.
 func start(t *testing.T, binary string, env []string, args ...string) *call {
@@ -289,7 +311,7 @@ type result struct {
 func (c *call) result(t *testing.T) result {
 	t.Helper()
 	var r result
-	if err := json.Unmarshal(c.out.Bytes(), &r); err != nil {
+	if err := json.Unmarshal([]byte(c.out.String()), &r); err != nil {
 		t.Fatalf("read result: %v\nstdout:\n%s\nstderr:\n%s", err, c.out.String(), c.err.String())
 	}
 	return r

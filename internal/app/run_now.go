@@ -113,16 +113,15 @@ func openWork(ctx context.Context, t target, opts RunNowOptions) (w *work, err e
 	}
 	w.db, err = state.Open(ctx, t.cfg.State.Dir, state.Options{Brctl: version.Get().Version})
 	if err != nil {
-		warnAll(opts.Warn, runner.Undo(ctx, w.deps, w.request()))
+		if restoreErr := underLease(ctx, w.deps.Leaser, opts.Warn, func() {
+			warnAll(opts.Warn, runner.Undo(ctx, w.deps, w.request()))
+		}); restoreErr != nil {
+			opts.Warn(restoreErr.Error())
+		}
 		return w, stateTrouble(err)
 	}
 	w.deps.Records = newRecords(w.db)
-	warnings, err := runner.Recover(ctx, w.deps, w.request(), w.id)
-	warnAll(opts.Warn, warnings)
-	if err != nil {
-		return w, &Error{Kind: KindFailed, Err: err}
-	}
-	return w, nil
+	return w, w.recover(ctx, opts.Warn)
 }
 
 // keepTrouble adds what closing had to say without losing the kind of err.
@@ -195,14 +194,20 @@ func (w *work) wire(opts RunNowOptions) error {
 		w.deps.Leaser = func(context.Context, *runner.Run) (runner.Lease, error) { return noLease{}, nil }
 		return nil
 	}
-	id, err := stateID(w.target.cfg.State.Dir)
+	leaser, err := s.leaserOf(w.target.cfg.State.Dir)
+	w.deps.Leaser = leaser
+	return err
+}
+
+// leaserOf takes leases in the name of a state directory.
+func (s *session) leaserOf(stateDir string) (runner.Leaser, error) {
+	id, err := stateID(stateDir)
 	if err != nil {
-		return &Error{Kind: KindFailed, Err: err}
+		return nil, &Error{Kind: KindFailed, Err: err}
 	}
-	w.deps.Leaser = s.leaser(time.Duration(w.target.cluster.Lease.TTL), pd.LeaseInfo{
-		Owner: hostName(), PID: os.Getpid(), StateDir: w.target.cfg.State.Dir, StateID: id,
-	})
-	return nil
+	return s.leaser(time.Duration(s.conf.Lease.TTL), pd.LeaseInfo{
+		Owner: hostName(), PID: os.Getpid(), StateDir: stateDir, StateID: id,
+	}), nil
 }
 
 // stateID returns the name that a state directory has for life. A lease that
@@ -230,6 +235,58 @@ func (w *work) request() runner.Request {
 		SettleTimeout: time.Duration(w.target.cluster.BR.SettleTimeout),
 	}
 }
+
+// recover closes the runs of an earlier life, and puts its settings back. While
+// another brctl works on the cluster they stay as they are: its own restore
+// would come on top of ours.
+func (w *work) recover(ctx context.Context, warn func(string)) error {
+	unfinished, err := w.db.UnfinishedRuns(ctx, w.id)
+	if err != nil {
+		return stateTrouble(err)
+	}
+	left := w.journal.Contents()
+	if len(unfinished)+len(left.Pending)+len(left.Children) == 0 {
+		return nil
+	}
+	var failed error
+	held := underLease(ctx, w.deps.Leaser, warn, func() {
+		warnings, err := runner.Recover(ctx, w.deps, w.request(), w.id)
+		warnAll(warn, warnings)
+		failed = err
+	})
+	if held != nil {
+		warn("an earlier run is not closed yet: " + held.Error())
+	}
+	if failed != nil {
+		return &Error{Kind: KindFailed, Err: failed}
+	}
+	return nil
+}
+
+// underLease undoes under the cluster's lease. A lease that another brctl holds
+// is an error, and nothing is undone; an etcd that does not answer is none, for
+// undoing must not depend on it.
+func underLease(ctx context.Context, take runner.Leaser, warn func(string), undo func()) error {
+	lease, err := take(ctx, &runner.Run{ID: "restore"})
+	var held *runner.HeldError
+	if errors.As(err, &held) {
+		return held
+	}
+	if err != nil {
+		warn("restoring without the cluster's lease: " + err.Error())
+		undo()
+		return nil
+	}
+	undo()
+	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	if err := lease.Release(releasing); err != nil {
+		warn("release the cluster's lease: " + err.Error())
+	}
+	return nil
+}
+
+const releaseTimeout = 20 * time.Second
 
 func (w *work) run(ctx context.Context, opts RunNowOptions) (*runner.Run, error) {
 	id := ulid.Make().String()

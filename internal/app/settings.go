@@ -146,9 +146,16 @@ func restoreJournal(ctx context.Context, path string, opts SettingsOptions) (out
 	if id, err := s.clusterID(ctx); err == nil && id != conn.ClusterID {
 		return nil, trouble(KindFailed, "", "journal %s is of cluster %d, PD at %v is of %d: nothing is touched", path, conn.ClusterID, conn.PD.Endpoints, id)
 	}
+	leaser, err := s.leaserOf(opts.stateDir())
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, opts.Timeout)
 	defer cancel()
-	result := j.Restore(ctx, s.restoreOptions())
+	var result journal.Result
+	if held := underLease(ctx, leaser, opts.Warn, func() { result = j.Restore(ctx, s.restoreOptions()) }); held != nil {
+		return nil, &Error{Kind: KindDeferred, Err: held, Hint: "its settings are on top of these: restore when it has ended"}
+	}
 	for _, r := range result.Settings {
 		out = append(out, RestoredSetting{
 			Cluster: conn.ClusterName, Instance: r.Instance, Name: r.Name, Old: r.Old, State: RestoreState(r.State), Message: r.Message,

@@ -11,10 +11,11 @@ import (
 // TakeOver ends the holding of the lease that held describes, if it still
 // stands, and takes the lease. The caller must have the lock of the state
 // directory that info names. That proves a holder from the same directory dead,
-// and nothing about any other: where StateID differs, or is empty on either
-// side, TakeOver touches nothing and returns held in its error, as Acquire does.
+// and nothing about any other: where StateID or the host differs (a cloned
+// machine has the StateID of its original), or StateID is empty on either side,
+// TakeOver touches nothing and returns held in its error, as Acquire does.
 func (c *Client) TakeOver(ctx context.Context, held *HeldError, info LeaseInfo, ttl time.Duration) (*Lease, error) {
-	if info.StateID == "" || held.Info.StateID != info.StateID {
+	if info.StateID == "" || held.Info.StateID != info.StateID || held.Info.Owner != info.Owner {
 		return nil, fmt.Errorf("take lease over: %w", held)
 	}
 	etcd, err := c.etcdClient(ctx)

@@ -70,14 +70,15 @@ func TestOnlyAHolderFromTheSameStateDirectoryIsTakenOver(t *testing.T) {
 	t.Parallel() // they wait more than they work
 	etcd := startEtcd(t)
 	c := newClient(t, 5*time.Second, etcd.url)
-	for name, ids := range map[string]struct{ holder, ours string }{
-		"another directory":            {"a", "b"},
-		"the holder does not name one": {"", "b"},
-		"we do not name one":           {"a", ""},
-		"neither of the two names one": {"", ""},
+	for name, ids := range map[string]struct{ holder, ours, host string }{
+		"another directory":            {"a", "b", "backup-1"},
+		"the holder does not name one": {"", "b", "backup-1"},
+		"we do not name one":           {"a", "", "backup-1"},
+		"neither of the two names one": {"", "", "backup-1"},
+		"a clone of the machine":       {"a", "a", "backup-2"},
 	} {
 		theirs, ours := leaseInfo("run-1"), leaseInfo("run-2")
-		theirs.StateID, ours.StateID = ids.holder, ids.ours
+		theirs.StateID, ours.StateID, ours.Owner = ids.holder, ids.ours, ids.host
 		l, err := c.Acquire(t.Context(), theirs, time.Minute)
 		if err != nil {
 			t.Fatal(err)
