@@ -25,7 +25,7 @@ func TestATiKVThatRefusesASettingFailsTheRunBeforeBR(t *testing.T) {
 			began := time.Now()
 			config := l.withConfig(t, mode+".yaml", "user: root", "user: root, statement_timeout: 3s")
 			c := start(t, brctl, nil, "run-now", "-c", config, "nightly", "-o", "json")
-			waitFor(t, time.Minute, "the restore to be tried", func() bool { return strings.Contains(c.stderr(), ": restore") })
+			waitFor(t, time.Minute, "the restore to be tried", func() bool { return strings.Contains(c.stderr(), "put settings back") })
 			l.ctl(t, "set-config", l.storeID(1), "ok") // a hung SET to our value arrives now
 			if code := c.wait(t, runLimit); code != 1 {
 				t.Fatalf("exit code %d, want 1\n%s", code, c.stderr())

@@ -37,9 +37,11 @@ type told struct{ step, note string }
 // news returns the lines about s that are worth saying now.
 func (t *told) news(s app.Status) []string {
 	var lines []string
-	if step := string(s.Run.Step); step != t.step {
+	if step := s.Run.Step.Doing(); step != t.step {
 		t.step = step
-		lines = append(lines, string(s.Run.Status)+": "+step)
+		if step != "" {
+			lines = append(lines, step)
+		}
 	}
 	if s.Note != "" && s.Note != t.note {
 		t.note = s.Note
@@ -93,14 +95,18 @@ func progressText(s app.Status) string {
 }
 
 func hostText(h app.HostStatus) string {
-	threads := "? threads"
+	text := h.Host + ": ? threads"
 	if h.Known {
-		threads = fmt.Sprintf("%d threads", h.Threads)
+		text = fmt.Sprintf("%s: %d threads", h.Host, h.Threads)
 	}
-	if h.Cores > 0 {
-		return fmt.Sprintf("%s: %s, CPU %.0f %% (backup %.0f %%)", h.Host, threads, 100*h.TotalCPU/h.Cores, 100*h.BackupCPU/h.Cores)
+	switch {
+	case !h.CPUKnown:
+		return text
+	case h.Cores > 0:
+		return fmt.Sprintf("%s, CPU %.0f %% (backup %.0f %%)", text, 100*h.TotalCPU/h.Cores, 100*h.BackupCPU/h.Cores)
+	default:
+		return fmt.Sprintf("%s, %.1f cores (backup %.1f)", text, h.TotalCPU, h.BackupCPU)
 	}
-	return fmt.Sprintf("%s: %s, %.1f cores (backup %.1f)", h.Host, threads, h.TotalCPU, h.BackupCPU)
 }
 
 func etaText(d time.Duration) string {

@@ -82,9 +82,9 @@ func formatUnit(unit string, v float64) string {
 // formatDuration writes a forecast to the second.
 func formatDuration(d time.Duration) string {
 	if d > time.Minute {
-		d = d.Round(time.Second)
+		return d.Round(time.Second).String()
 	}
-	return d.String()
+	return d.Round(100 * time.Millisecond).String()
 }
 
 func formatRate(mbPerS float64) string {

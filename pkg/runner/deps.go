@@ -157,7 +157,8 @@ type HostStatus struct {
 	Host      string
 	Threads   int     // soft limits of its stores, added up
 	Known     bool    // false: no store of it could be read
-	BackupCPU float64 // cores that backup threads use; 0 until two samples exist
+	CPUKnown  bool    // false until two samples of a store of it exist
+	BackupCPU float64 // cores that backup threads use
 	TotalCPU  float64 // cores that its TiKVs use, backup included
 	Cores     float64
 }

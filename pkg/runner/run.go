@@ -26,26 +26,46 @@ const (
 	StepDone      Step = "done"
 )
 
-// next is the order of a run in which nothing goes wrong.
-var next = map[Step]Step{
-	StepLease: StepPreflight, StepPreflight: StepPlan, StepPlan: StepApply,
-	StepApply: StepSettle, StepSettle: StepBackup, StepBackup: StepVerify,
-	StepVerify: StepEnd, StepEnd: StepRestore, StepRestore: StepRecord,
-	StepRecord: StepDone,
+// stepInfo is what there is to know of a step.
+type stepInfo struct {
+	next   Step             // in a run in which nothing goes wrong
+	status policy.RunStatus // what people see meanwhile; "" keeps the one that the run came with
+	doing  string           // for people
 }
+
+func (s Step) info() stepInfo {
+	switch s {
+	case StepLease:
+		return stepInfo{StepPreflight, policy.RunQueued, "take the cluster's lease"}
+	case StepPreflight:
+		return stepInfo{StepPlan, policy.RunPreflight, "check cluster, grants, br and target"}
+	case StepPlan:
+		return stepInfo{StepApply, policy.RunPreflight, "plan the backup"}
+	case StepApply:
+		return stepInfo{StepSettle, policy.RunPreflight, "set TiKV's backup settings"}
+	case StepSettle:
+		return stepInfo{StepBackup, policy.RunPreflight, "wait until TiKV applies them"}
+	case StepBackup:
+		return stepInfo{StepVerify, policy.RunRunning, "run br"}
+	case StepVerify:
+		return stepInfo{StepEnd, policy.RunVerifying, "read the backup back"}
+	case StepEnd:
+		return stepInfo{StepRestore, "", "make sure that br is gone"}
+	case StepRestore:
+		return stepInfo{StepRecord, "", "put settings back"}
+	case StepRecord:
+		return stepInfo{StepDone, "", "record the end"}
+	default:
+		return stepInfo{StepDone, "", ""}
+	}
+}
+
+// Doing says what the step does, for people; "" for one that does nothing.
+func (s Step) Doing() string { return s.info().doing }
 
 // undoes reports whether s belongs to the end of a run, which nothing may
 // skip.
 func (s Step) undoes() bool { return s == StepEnd || s == StepRestore || s == StepRecord }
-
-// statusOf is what people see while a run is in a step. The last steps keep
-// the status that the run came with.
-var statusOf = map[Step]policy.RunStatus{
-	StepLease: policy.RunQueued, StepPreflight: policy.RunPreflight,
-	StepPlan: policy.RunPreflight, StepApply: policy.RunPreflight,
-	StepSettle: policy.RunPreflight, StepBackup: policy.RunRunning,
-	StepVerify: policy.RunVerifying,
-}
 
 // Run is one attempt chain to make one backup: all that is known of it.
 type Run struct {

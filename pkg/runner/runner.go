@@ -89,7 +89,7 @@ func (r *Runner) Run(ctx context.Context, run *Run) error {
 		}
 		err := guarded(func() error { return r.do(ctx, run) })
 		if err == nil {
-			run.Step = next[run.Step]
+			run.Step = run.Step.info().next
 			continue
 		}
 		if run.Step == StepRecord {
@@ -105,7 +105,7 @@ func (r *Runner) Run(ctx context.Context, run *Run) error {
 
 // enter records that a step begins, before it has any effect.
 func (r *Runner) enter(ctx context.Context, run *Run) error {
-	if status, ok := statusOf[run.Step]; ok {
+	if status := run.Step.info().status; status != "" {
 		run.Status = status
 	}
 	ctx, cancel := r.detached(ctx, recordTimeout)
@@ -190,7 +190,7 @@ func because(reason policy.RunReason, format string, args ...any) error {
 func (r *Runner) fail(ctx context.Context, run *Run, err error) {
 	if run.Step.undoes() {
 		run.warn(err.Error())
-		run.Step = next[run.Step]
+		run.Step = run.Step.info().next
 		return
 	}
 	verdict, reason := r.verdict(ctx, err)

@@ -126,6 +126,7 @@ func (v *view) hosts() []HostStatus {
 			h.Threads, h.Known = h.Threads+g.SoftLimit, true
 		}
 		if was, ok := v.before.gauges[s.ID]; ok && seconds > 0 && was.StartedAt.Equal(g.StartedAt) {
+			h.CPUKnown = true
 			h.BackupCPU += max(0, g.BackupCPU-was.BackupCPU) / seconds
 			h.TotalCPU += max(0, g.ProcessCPU-was.ProcessCPU) / seconds
 		}

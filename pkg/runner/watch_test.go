@@ -70,8 +70,8 @@ func TestTheTiKVsOfAHostAreAddedUp(t *testing.T) {
 		w.store(4).StatusAddress = ""
 	})
 	want := []runner.HostStatus{
-		{Host: "host1", Threads: 4, Known: true, BackupCPU: 4, TotalCPU: 4 + 2*3, Cores: 16},
-		{Host: "host2", Threads: 2, Known: true, BackupCPU: 2, TotalCPU: 2 + 3, Cores: 32},
+		{Host: "host1", Threads: 4, Known: true, CPUKnown: true, BackupCPU: 4, TotalCPU: 4 + 2*3, Cores: 16},
+		{Host: "host2", Threads: 2, Known: true, CPUKnown: true, BackupCPU: 2, TotalCPU: 2 + 3, Cores: 32},
 	}
 	if diff := cmp.Diff(want, l.statusAt(10*time.Second).Hosts, cmpopts.EquateApprox(0, 1e-6)); diff != "" {
 		t.Errorf("hosts (-want +got):\n%s", diff)
