@@ -91,6 +91,8 @@ func explain(w io.Writer, err error) int {
 		fmt.Fprintf(w, "hint: %s\n", e.Hint)
 	}
 	switch e.Kind {
+	case app.KindUsage:
+		return exitUsage
 	case app.KindConfig:
 		return exitConfig
 	case app.KindNotFound:

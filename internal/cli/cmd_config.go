@@ -9,7 +9,12 @@ import (
 )
 
 func newConfig(s streams) *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Check the configuration"}
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check the configuration",
+		Args:  cobra.NoArgs, // a misspelt subcommand is an error, which cobra alone would answer with help
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
 	var path string
 	validate := &cobra.Command{
 		Use:   "validate",

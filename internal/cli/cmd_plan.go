@@ -57,6 +57,19 @@ MB/s of 1 MB = 1024·1024 bytes.`,
 	return cmd
 }
 
+// shapeFlags are the names of what addShape adds, beside --size.
+var shapeFlags = []string{"hosts", "tikv-per-host", "vcores", "replicas", "tables", "cluster-version"}
+
+// givenOf returns the first of the flags that was given, or "".
+func givenOf(cmd *cobra.Command, names ...string) string {
+	for _, name := range names {
+		if cmd.Flags().Changed(name) {
+			return name
+		}
+	}
+	return ""
+}
+
 func (f *planFlags) addShape(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.size, "size", "", "used size over all replicas, such as 10TiB; plans without a cluster")
@@ -96,8 +109,15 @@ func runPlan(cmd *cobra.Command, s streams, f *planFlags, args []string) error {
 		return err
 	}
 	offline := f.size != ""
-	if offline == (len(args) == 1) {
+	switch {
+	case offline == (len(args) == 1):
 		return usageError{"plan wants either a SCHEDULE or --size"}
+	case !offline:
+		if name := givenOf(cmd, shapeFlags...); name != "" {
+			return usageError{fmt.Sprintf("--%s describes a cluster by hand: it goes with --size, not with a SCHEDULE", name)}
+		}
+	case cmd.Flags().Changed("config"):
+		return usageError{"--config goes with a SCHEDULE, not with --size: a cluster described by hand is planned without a configuration"}
 	}
 	wishes, err := f.wishes(cmd)
 	if err != nil {

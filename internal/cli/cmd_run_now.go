@@ -171,10 +171,20 @@ func printSettings(b *strings.Builder, settings []app.SettingView) {
 		return
 	}
 	b.WriteString("settings   instance               name                                 before  during  after\n")
-	for _, c := range settings {
+	for i, c := range settings {
+		if i >= shownSettings && c.Restored != app.RestorePending {
+			continue
+		}
 		fmt.Fprintf(b, "           %-22s %-36s %-7s %-7s %s\n", c.Instance, c.Name, c.Old, c.Set, afterText(c))
 	}
+	if more := len(settings) - shownSettings; more > 0 {
+		fmt.Fprintf(b, "           … %d in all (-o json has every one)\n", len(settings))
+	}
 }
+
+// shownSettings is how many settings are printed; those that are not restored
+// always are.
+const shownSettings = 24
 
 func afterText(c app.SettingView) string {
 	switch c.Restored {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -26,10 +27,10 @@ func newSettings(s streams) *cobra.Command {
 			return err
 		}
 		pending, err := app.PendingSettings(opts)
-		if err != nil {
-			return err
+		if len(pending) == 0 && err != nil {
+			return err // not "no setting is changed": that is not known
 		}
-		return printPending(s, output, pending)
+		return cmp.Or(err, printPending(s, output, pending))
 	}
 	cmd.AddCommand(newSettingsRestore(s, &opts, &output))
 	return cmd
@@ -53,10 +54,10 @@ and refuses while a br of brctl's is alive.`,
 			}
 			opts.Warn = func(text string) { fmt.Fprintf(s.err, "warning: %s\n", text) }
 			results, err := app.RestoreSettings(ctx, *opts)
-			if err != nil {
+			if len(results) == 0 && err != nil {
 				return err
 			}
-			return printRestores(s, *output, results)
+			return cmp.Or(err, printRestores(s, *output, results))
 		},
 	}
 	cmd.Flags().DurationVar(&opts.Timeout, "timeout", app.DefaultRestoreTimeout, "how long to keep trying")

@@ -5,11 +5,8 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
 	"github.com/brctl/brctl/internal/app"
@@ -115,100 +112,3 @@ func etaText(d time.Duration) string {
 	}
 	return span(d)
 }
-
-const barSteps = 10000
-
-// liveDisplay draws a bar with a line per host below it.
-type liveDisplay struct {
-	out      io.Writer
-	progress *mpb.Progress
-	bar      *mpb.Bar
-	told     told
-
-	mu   sync.Mutex // the bar is drawn by another goroutine
-	last app.Status
-}
-
-func (d *liveDisplay) update(s app.Status) {
-	d.mu.Lock()
-	hosts := d.last.Hosts
-	if s.Progress.Ratio == 0 && d.bar != nil {
-		s.Progress = d.last.Progress
-	}
-	if len(s.Hosts) == 0 {
-		s.Hosts = hosts
-	}
-	d.last = s
-	d.mu.Unlock()
-	for _, text := range d.told.news(s) {
-		d.line(text)
-	}
-	if s.Progress.Ratio > 0 && s.Run.Step == app.StepBackup {
-		d.draw(s)
-	}
-	if s.Run.Step != app.StepBackup {
-		d.finishBar()
-	}
-}
-
-func (d *liveDisplay) draw(s app.Status) {
-	if d.bar == nil {
-		d.progress = mpb.New(mpb.WithOutput(d.out), mpb.WithWidth(40), mpb.WithRefreshRate(250*time.Millisecond))
-		d.bar = d.progress.AddBar(barSteps,
-			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return d.snapshot().Progress.Step + " " })),
-			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + barText(d.snapshot()) })),
-			mpb.BarExtender(mpb.BarFillerFunc(d.hostLines), false),
-		)
-	}
-	d.bar.SetCurrent(int64(s.Progress.Ratio * (barSteps - 1)))
-}
-
-func (d *liveDisplay) snapshot() app.Status {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.last
-}
-
-func barText(s app.Status) string {
-	text := fmt.Sprintf("%5.1f %%", s.Progress.Ratio*100)
-	if s.Rate > 0 {
-		text += fmt.Sprintf("  %.0f MB/s", s.Rate)
-	}
-	if s.GCHold > 0 {
-		text += "  GC held " + span(s.GCHold)
-	}
-	if s.ETA > 0 {
-		text += "  ETA " + etaText(s.ETA)
-	}
-	return text
-}
-
-func (d *liveDisplay) hostLines(w io.Writer, _ decor.Statistics) error {
-	for _, h := range d.snapshot().Hosts {
-		if _, err := fmt.Fprintf(w, "  %s\n", hostText(h)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *liveDisplay) finishBar() {
-	if d.bar == nil {
-		return
-	}
-	d.bar.Abort(false)
-	d.progress.Wait()
-	d.bar, d.progress = nil, nil
-}
-
-func (d *liveDisplay) line(text string) {
-	line := fmt.Sprintf("%s  %s\n", time.Now().Format("15:04:05"), text)
-	if d.progress != nil {
-		_, _ = d.progress.Write([]byte(line))
-		return
-	}
-	fmt.Fprint(d.out, line)
-}
-
-func (d *liveDisplay) warn(text string) { d.line("warning: " + text) }
-func (d *liveDisplay) close()           { d.finishBar() }

@@ -86,14 +86,14 @@ func printList(b *strings.Builder, title string, lines []string) {
 	}
 }
 
-func printAlternatives(b *strings.Builder, alternatives []policy.Alternative) {
+func printAlternatives(b *strings.Builder, alternatives []app.AlternativeView) {
 	if len(alternatives) == 0 {
 		return
 	}
 	b.WriteString("\nConsidered\n")
 	for _, a := range alternatives {
 		fmt.Fprintf(b, "  T %d, C %d, %-6s  %s, host CPU %s: %s\n", a.NumThreads, a.Concurrency, a.Compression,
-			span(a.Forecast.Duration), policy.FormatRatio(a.Forecast.HostCPURatio), a.Why)
+			seconds(a.DurationSeconds), policy.FormatRatio(a.HostCPURatio), a.Why)
 	}
 }
 

@@ -88,7 +88,7 @@ func (r *Runner) readOld(ctx context.Context, run *Run, settings []policy.Settin
 		})
 	}
 	if len(unread) > 0 {
-		return nil, because(policy.ReasonSettings, "read settings before changing them: no value of %s", strings.Join(unread, ", "))
+		return nil, because(policy.ReasonSettings, "read settings before changing them: no value of %s", few(unread))
 	}
 	return changes, nil
 }
@@ -151,7 +151,7 @@ func (r *Runner) judge(ctx context.Context, run *Run, wanted []policy.Setting, r
 		}
 	}
 	if len(bad) > 0 {
-		return because(policy.ReasonSettings, "set TiKV settings: %s", strings.Join(bad, "; "))
+		return because(policy.ReasonSettings, "set TiKV settings: %s", few(bad))
 	}
 	r.note(ctx, run, "settings_applied", fmt.Sprintf("%d settings set and read back", len(wanted)), nil)
 	return nil
@@ -179,15 +179,15 @@ func (r *Runner) settle(ctx context.Context, run *Run) error {
 		above, unknown := r.aboveLimit(ctx, limit)
 		if len(above) == 0 {
 			if len(unknown) > 0 {
-				run.warn("applied threads are unknown (no tikv_backup_softlimit) on " + strings.Join(unknown, ", "))
+				run.warn("applied threads are unknown (no tikv_backup_softlimit) on " + few(unknown))
 			}
 			return nil
 		}
 		if r.deps.Now().After(deadline) {
 			return because(policy.ReasonSettings, "wait for TiKV to apply the thread limit: after %s still above it: %s",
-				r.req.SettleTimeout, strings.Join(above, ", "))
+				r.req.SettleTimeout, few(above))
 		}
-		r.observe(run, Status{Note: "waiting for the thread limit on " + strings.Join(above, ", ")})
+		r.observe(run, Status{Note: "waiting for the thread limit on " + few(above)})
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -196,6 +196,15 @@ func (r *Runner) settle(ctx context.Context, run *Run) error {
 		case <-time.After(settlePoll):
 		}
 	}
+}
+
+// few names the first of many: a line must be readable with a thousand TiKVs.
+func few(items []string) string {
+	const shown = 4
+	if len(items) <= shown {
+		return strings.Join(items, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(items[:shown], ", "), len(items)-shown)
 }
 
 func threadsByInstance(settings []policy.Setting) map[string]int {

@@ -149,10 +149,10 @@ func (r *Runner) checkOtherBackup(ctx context.Context, run *Run) error {
 		}
 	}
 	if len(unseen) > 0 {
-		run.warn("no status port could be read of " + strings.Join(unseen, ", ") + ": CPU and applied threads of it are unknown")
+		run.warn("no status port could be read of " + few(unseen) + ": CPU and applied threads of it are unknown")
 	}
 	if len(busy) > 0 {
-		return fmt.Errorf("backup threads are working on %s: another backup is running", strings.Join(busy, ", "))
+		return fmt.Errorf("backup threads are working on %s: another backup is running", few(busy))
 	}
 	return nil
 }
