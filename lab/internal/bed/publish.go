@@ -27,7 +27,7 @@ schedules:
 `
 
 // publish writes the files that others wait for; lab.json comes last and means that all is ready.
-func (b *Bed) publish(context.Context, *errgroup.Group) error {
+func (b *Bed) publish(ctx context.Context, _ *errgroup.Group) error {
 	endpoints := make([]string, len(b.info.PDEndpoints))
 	for i, e := range b.info.PDEndpoints {
 		endpoints[i] = fmt.Sprintf("%q", e)
@@ -35,6 +35,9 @@ func (b *Bed) publish(context.Context, *errgroup.Group) error {
 	config := fmt.Sprintf(productConfig, b.path("state"), strings.Join(endpoints, ", "), b.info.SQLAddress,
 		b.info.BRPath, b.opts.Shape.MBpsPerThread, "local://"+b.path("backups"))
 	if err := labinfo.WriteFile(b.path("brctl.yaml"), []byte(config)); err != nil {
+		return err
+	}
+	if err := b.cluster.Report(ctx); err != nil {
 		return err
 	}
 	b.cluster.BeginDelays()

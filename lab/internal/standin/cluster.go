@@ -5,6 +5,7 @@ package standin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -175,11 +176,19 @@ func (c *Cluster) heartbeats(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			for _, s := range c.Stores() {
-				_ = c.heartbeat(ctx, s)
-			}
+			_ = c.Report(ctx)
 		}
 	}
+}
+
+// Report sends one heartbeat of every store, so that PD's sizes are those of the regions as they are now. It tries all
+// stores and returns what went wrong.
+func (c *Cluster) Report(ctx context.Context) error {
+	var errs []error
+	for _, s := range c.Stores() {
+		errs = append(errs, c.heartbeat(ctx, s))
+	}
+	return errors.Join(errs...)
 }
 
 // heartbeat reports what PD knows of a store's size: of the virtual size of all replicas the part that it holds.
