@@ -9,6 +9,7 @@ type Kind int
 // The kinds of trouble.
 const (
 	KindFailed      Kind = iota // anything else
+	KindUsage                   // what was asked for makes no sense
 	KindConfig                  // the configuration is wrong
 	KindNotFound                // no such schedule, run or cluster
 	KindUnavailable             // PD or TiDB did not answer

@@ -15,17 +15,18 @@ type PlanReport struct {
 }
 
 // PlanOffline plans for a cluster described by hand; adjust changes the
-// planner's options.
+// planner's options. Values that make no sense are KindUsage: all of them were
+// given by hand.
 func PlanOffline(spec policy.OfflineSpec, adjust func(*policy.Options)) (PlanReport, error) {
 	cluster, err := policy.OfflineCluster(spec)
 	if err != nil {
-		return PlanReport{}, &Error{Kind: KindConfig, Err: err}
+		return PlanReport{}, &Error{Kind: KindUsage, Err: err}
 	}
 	opts := policy.Options{}
 	adjust(&opts)
 	plan, err := policy.MakePlan(policy.PlanInput{Cluster: cluster, Options: opts})
 	if err != nil {
-		return PlanReport{}, planTrouble(err)
+		return PlanReport{}, planTrouble(err, KindUsage)
 	}
 	return planReport(plan, br.Spec{
 		Plan: plan, PDEndpoints: []string{"http://PD:2379"}, StorageURL: "local:///BACKUP/DIRECTORY",
@@ -33,14 +34,15 @@ func PlanOffline(spec policy.OfflineSpec, adjust func(*policy.Options)) (PlanRep
 	}, br.New(br.Config{Binary: "br"}))
 }
 
-// planTrouble tells limits that cannot be met, which are the policy's refusal,
-// from values that make no sense.
-func planTrouble(err error) error {
+// planTrouble tells limits that cannot be met, which are the policy's refusal
+// and name their remedies, from values that make no sense, which are of kind
+// senseless.
+func planTrouble(err error, senseless Kind) error {
 	var unmet *policy.UnmetError
 	if errors.As(err, &unmet) {
-		return &Error{Kind: KindDeferred, Err: err, Hint: "relax the limit that is named, or plan with --mode optimize"}
+		return &Error{Kind: KindDeferred, Err: err, Hint: "relax a limit that is named; none is relaxed for you"}
 	}
-	return &Error{Kind: KindConfig, Err: err}
+	return &Error{Kind: senseless, Err: err}
 }
 
 func planReport(plan policy.Plan, spec br.Spec, engine *br.Engine) (PlanReport, error) {

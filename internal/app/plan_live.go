@@ -35,7 +35,7 @@ func PlanLive(ctx context.Context, path, schedule string, adjust func(*policy.Op
 	}
 	plan, err := policy.MakePlan(policy.PlanInput{Cluster: c, BRVersion: version, Options: opts})
 	if err != nil {
-		return PlanReport{}, planTrouble(err)
+		return PlanReport{}, planTrouble(err, KindConfig)
 	}
 	return planReport(plan, t.spec(plan, br.RunURL(t.base(), time.Now(), "RUN"), "RUN"), s.engine)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -22,8 +23,11 @@ import (
 // with it.
 func LoadConfig(path string) (*config.Config, error) {
 	cfg, err := config.Load(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, &Error{Kind: KindConfig, Err: err, Hint: "name the configuration file with -c"}
+	}
 	if err != nil {
-		return nil, &Error{Kind: KindConfig, Err: err, Hint: "brctl config validate -c " + path}
+		return nil, &Error{Kind: KindConfig, Err: err}
 	}
 	return cfg, nil
 }
@@ -43,7 +47,7 @@ func findTarget(path, schedule string) (target, error) {
 	}
 	s, ok := cfg.FindSchedule(schedule)
 	if !ok {
-		return target{}, trouble(KindNotFound, fmt.Sprintf("the schedules of %s are: %v", path, cfg.ScheduleNames()), "no schedule %q", schedule)
+		return target{}, trouble(KindNotFound, fmt.Sprintf("the schedules of %s are: %s", path, strings.Join(cfg.ScheduleNames(), ", ")), "no schedule %q", schedule)
 	}
 	c, _ := cfg.FindCluster(s.Cluster)
 	st, _ := cfg.FindStorage(s.Storage)

@@ -64,19 +64,26 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	err := root.Execute()
+	cmd, err := root.ExecuteC()
 	var code codeError
-	var usage usageError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &code):
 		return code.code
-	case !began, errors.As(err, &usage):
-		fmt.Fprintf(errOut, "brctl: %s\nSee 'brctl --help'.\n", err)
+	case !began, isUsage(err):
+		fmt.Fprintf(errOut, "brctl: %s\nSee '%s --help'.\n", indent(err.Error()), cmd.CommandPath())
 		return exitUsage
 	}
 	return explain(errOut, err)
+}
+
+// isUsage reports whether the arguments are to blame: not what they name, but
+// what they say.
+func isUsage(err error) bool {
+	var usage usageError
+	var e *app.Error
+	return errors.As(err, &usage) || errors.As(err, &e) && e.Kind == app.KindUsage
 }
 
 // explain prints err once, with its hint, and returns its exit code.
@@ -91,8 +98,6 @@ func explain(w io.Writer, err error) int {
 		fmt.Fprintf(w, "hint: %s\n", e.Hint)
 	}
 	switch e.Kind {
-	case app.KindUsage:
-		return exitUsage
 	case app.KindConfig:
 		return exitConfig
 	case app.KindNotFound:

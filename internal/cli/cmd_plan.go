@@ -57,12 +57,10 @@ MB/s of 1 MB = 1024·1024 bytes.`,
 	return cmd
 }
 
-// shapeFlags are the names of what addShape adds, beside --size.
-var shapeFlags = []string{"hosts", "tikv-per-host", "vcores", "replicas", "tables", "cluster-version"}
-
-// givenOf returns the first of the flags that was given, or "".
-func givenOf(cmd *cobra.Command, names ...string) string {
-	for _, name := range names {
+// shapeGiven returns the first flag that describes a cluster by hand and was
+// given, or "".
+func shapeGiven(cmd *cobra.Command) string {
+	for _, name := range []string{"hosts", "tikv-per-host", "vcores", "replicas", "tables", "cluster-version"} {
 		if cmd.Flags().Changed(name) {
 			return name
 		}
@@ -113,7 +111,7 @@ func runPlan(cmd *cobra.Command, s streams, f *planFlags, args []string) error {
 	case offline == (len(args) == 1):
 		return usageError{"plan wants either a SCHEDULE or --size"}
 	case !offline:
-		if name := givenOf(cmd, shapeFlags...); name != "" {
+		if name := shapeGiven(cmd); name != "" {
 			return usageError{fmt.Sprintf("--%s describes a cluster by hand: it goes with --size, not with a SCHEDULE", name)}
 		}
 	case cmd.Flags().Changed("config"):

@@ -92,7 +92,8 @@ func printAlternatives(b *strings.Builder, alternatives []app.AlternativeView) {
 	}
 	b.WriteString("\nConsidered\n")
 	for _, a := range alternatives {
-		fmt.Fprintf(b, "  T %d, C %d, %-6s  %s, host CPU %s: %s\n", a.NumThreads, a.Concurrency, a.Compression,
+		choice := fmt.Sprintf("T %d, C %d, %s", a.NumThreads, a.Concurrency, a.Compression)
+		fmt.Fprintf(b, "  %-20s %s, host CPU %s: %s\n", choice,
 			seconds(a.DurationSeconds), policy.FormatRatio(a.HostCPURatio), a.Why)
 	}
 }
