@@ -61,7 +61,7 @@ type RestoredSetting struct {
 }
 
 // PendingSettings reads the journals. It needs no lock, no configuration and no
-// cluster.
+// cluster. Together with an error it returns what is readable.
 func PendingSettings(opts SettingsOptions) ([]PendingSetting, error) {
 	listed, err := journal.List(journal.Dir(opts.stateDir()))
 	if err != nil {
@@ -81,14 +81,14 @@ func PendingSettings(opts SettingsOptions) ([]PendingSetting, error) {
 		}
 	}
 	if len(errs) > 0 {
-		return nil, &Error{Kind: KindFailed, Err: errors.Join(errs...), Hint: "brctl settings restore --salvage keeps a copy and uses what is readable"}
+		return out, &Error{Kind: KindFailed, Err: errors.Join(errs...)}
 	}
 	return out, nil
 }
 
 // RestoreSettings puts back whatever the journals hold, cluster by cluster. One
 // that is in use or whose br lives is refused with its pid, after the others
-// had their turn.
+// had their turn: with an error come the results of those.
 func RestoreSettings(ctx context.Context, opts SettingsOptions) ([]RestoredSetting, error) {
 	dir := opts.stateDir()
 	listed, err := journal.List(journal.Dir(dir))
@@ -108,7 +108,7 @@ func RestoreSettings(ctx context.Context, opts SettingsOptions) ([]RestoredSetti
 		}
 	}
 	if len(errs) > 0 {
-		return nil, firstKind(errs)
+		return out, firstKind(errs)
 	}
 	return out, nil
 }
@@ -143,6 +143,8 @@ func restoreJournal(ctx context.Context, path string, opts SettingsOptions) (out
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	ctx, cancel := context.WithTimeout(ctx, opts.Timeout)
+	defer cancel()
 	if id, err := s.clusterID(ctx); err == nil && id != conn.ClusterID {
 		return nil, trouble(KindFailed, "", "journal %s is of cluster %d, PD at %v is of %d: nothing is touched", path, conn.ClusterID, conn.PD.Endpoints, id)
 	}
@@ -150,8 +152,6 @@ func restoreJournal(ctx context.Context, path string, opts SettingsOptions) (out
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, opts.Timeout)
-	defer cancel()
 	var result journal.Result
 	if held := underLease(ctx, leaser, opts.Warn, func() { result = j.Restore(ctx, s.restoreOptions()) }); held != nil {
 		return nil, &Error{Kind: KindDeferred, Err: held, Hint: "its settings are on top of these: restore when it has ended"}
