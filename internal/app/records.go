@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/brctl/brctl/internal/state"
 	"github.com/brctl/brctl/pkg/policy"
@@ -13,8 +14,9 @@ import (
 )
 
 // records keeps the runner's runs in the state database. The database knows
-// attempts of a run one by one; the runner only the last, so records remembers
-// which of them it has opened.
+// attempts of a run one by one; the runner only the last, and what it knows of
+// the attempt before until the next has come to that. So records remembers what
+// it has written.
 type records struct {
 	db   *state.DB
 	open map[string]openAttempt // by run
@@ -22,9 +24,9 @@ type records struct {
 
 type openAttempt struct {
 	created bool
-	n       int // number of the last attempt, 0 before the first
-	child   policy.ChildRef
-	ended   bool
+	n       int             // number of the last attempt, 0 before the first
+	child   policy.ChildRef // written last, of whatever attempt
+	outcome *policy.Outcome // written last, of whatever attempt
 }
 
 func newRecords(db *state.DB) *records { return &records{db: db, open: map[string]openAttempt{}} }
@@ -53,11 +55,11 @@ func (r *records) Save(ctx context.Context, run *runner.Run) error {
 func (r *records) saveAttempt(ctx context.Context, run *runner.Run) error {
 	at := r.open[run.ID]
 	if run.Attempts > at.n {
-		n, err := r.db.StartAttempt(ctx, run.ID, run.EngineStartedAt)
+		n, err := r.db.StartAttempt(ctx, run.ID, time.Now())
 		if err != nil {
 			return err
 		}
-		at = openAttempt{created: true, n: n}
+		at.n = n
 		r.open[run.ID] = at
 	}
 	if run.Child != nil && at.n > 0 && at.child != *run.Child {
@@ -67,13 +69,13 @@ func (r *records) saveAttempt(ctx context.Context, run *runner.Run) error {
 		at.child = *run.Child
 		r.open[run.ID] = at
 	}
-	if run.Outcome == nil || at.n == 0 || at.ended {
+	if run.Outcome == nil || run.Outcome == at.outcome || at.n == 0 {
 		return nil
 	}
 	if err := r.db.EndAttempt(ctx, run.ID, at.n, run.EngineEndedAt, *run.Outcome); err != nil {
 		return err
 	}
-	at.ended = true
+	at.outcome = run.Outcome
 	r.open[run.ID] = at
 	return nil
 }
@@ -114,9 +116,9 @@ func (r *records) load(ctx context.Context, row state.Run) (*runner.Run, error) 
 	at := openAttempt{created: true}
 	if n := len(attempts); n > 0 {
 		last := attempts[n-1]
-		run.Attempts, run.Child, run.Outcome = last.N, last.Child, last.Outcome
-		run.EngineStartedAt, run.EngineEndedAt = attempts[0].StartedAt, last.EndedAt
-		at.n, at.ended = last.N, last.Outcome != nil
+		run.Attempts, run.Child, run.Outcome = last.N, childOf(run.Step, last), last.Outcome
+		run.EngineEndedAt = last.EndedAt
+		at.n, at.outcome = last.N, last.Outcome
 		if last.Child != nil {
 			at.child = *last.Child
 		}
@@ -129,6 +131,17 @@ func (r *records) load(ctx context.Context, row state.Run) (*runner.Run, error) 
 		})
 	}
 	return run, nil
+}
+
+// childOf returns the attempt's process while it may live: until its outcome is
+// known, or the step that ends it is over. One that could not be ended is in
+// the journal.
+func childOf(step runner.Step, a state.Attempt) *policy.ChildRef {
+	ended := step == runner.StepRestore || step == runner.StepRecord || step == runner.StepDone
+	if ended || a.Outcome != nil {
+		return nil
+	}
+	return a.Child
 }
 
 func rowOf(run *runner.Run) state.Run {
@@ -152,7 +165,7 @@ func runOf(row state.Run) *runner.Run {
 		StorageURL: row.StorageURL, Status: row.Status, Step: runner.Step(row.Step), Verdict: row.Verdict,
 		Reason: row.Reason, Message: row.Message, Warnings: row.Warnings, Plan: row.Plan, Invocation: row.Invocation,
 		BackupTS: row.BackupTS, ServiceSafePoint: row.ServiceSafePoint, FenceToken: int64(row.Fence),
-		CreatedAt: row.CreatedAt, EndedAt: row.EndedAt,
+		CreatedAt: row.CreatedAt, EndedAt: row.EndedAt, EngineStartedAt: row.StartedAt,
 	}
 }
 
