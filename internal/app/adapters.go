@@ -35,7 +35,8 @@ func (s *session) Gauge(ctx context.Context, store policy.Store) (runner.Gauge, 
 	}
 	return runner.Gauge{
 		SoftLimit: int(sample.SoftLimit.V), SoftLimitKnown: sample.SoftLimit.Known,
-		BackupCPU: sample.WorkerSeconds().V, ProcessCPU: sample.ProcessCPU.V, StartedAt: sample.StartedAt,
+		CPUKnown:  sample.WorkerSeconds().Known && sample.ProcessCPU.Known,
+		BackupCPU: sample.WorkerSeconds().V, ProcessCPU: sample.ProcessCPU.V, StartedAt: sample.StartedAt, At: sample.At,
 	}, nil
 }
 
@@ -85,7 +86,8 @@ func (e engine) Version(ctx context.Context) (string, error) { return e.br.Versi
 
 func (e engine) Inspect(ctx context.Context, url string) (runner.Target, error) {
 	t, err := e.br.Target(ctx, url)
-	return runner.Target{State: string(t.State), FreeBytes: t.FreeBytes}, err
+	usable := t.State == br.TargetEmpty || t.State == br.TargetOnlyLock
+	return runner.Target{Usable: usable, State: string(t.State), FreeBytes: t.FreeBytes}, err
 }
 
 func (e engine) Prepare(run *runner.Run) (policy.Invocation, error) { return e.br.Prepare(e.spec(run)) }
@@ -152,7 +154,7 @@ func (b books) Restore(ctx context.Context) ([]runner.Restore, error) {
 	result := b.journal.Restore(ctx, b.restore)
 	out := make([]runner.Restore, len(result.Settings))
 	for i, r := range result.Settings {
-		out[i] = runner.Restore{SettingKey: r.SettingKey, Old: r.Old, State: runner.RestoreState(r.State), Message: r.Message}
+		out[i] = runner.Restore{SettingKey: r.SettingKey, Old: r.Old, Set: r.Set, State: runner.RestoreState(r.State), Message: r.Message}
 	}
 	return out, result.Err
 }

@@ -2,9 +2,8 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/brctl/brctl/pkg/policy"
@@ -13,6 +12,9 @@ import (
 // plan decides how the backup runs and freezes the engine's invocation.
 func (r *Runner) plan(ctx context.Context, run *Run) error {
 	plan, err := policy.MakePlan(policy.PlanInput{Cluster: r.cluster, BRVersion: r.version, Options: r.req.Options})
+	if unmet, ok := errors.AsType[*policy.UnmetError](err); ok {
+		return &stepError{Verdict: policy.RunSkipped, Reason: policy.ReasonBudget, Err: fmt.Errorf("plan: %w", unmet)}
+	}
 	if err != nil {
 		return because(policy.ReasonPlan, "plan: %w", err)
 	}
@@ -53,6 +55,9 @@ func (r *Runner) applySettings(ctx context.Context, run *Run, settings []policy.
 	}
 	r.deps.Reached("after_journal")
 	run.Settings = mergeChanges(run.Settings, changes)
+	if err := r.deps.Records.Save(ctx, run); err != nil {
+		return because(policy.ReasonInternal, "record settings: %w", err)
+	}
 	wanted := make([]policy.Setting, 0, len(changes))
 	for _, c := range changes {
 		wanted = append(wanted, policy.Setting{SettingKey: c.SettingKey, StoreID: c.StoreID, Want: c.Set})
@@ -166,73 +171,4 @@ func describeResult(res policy.SetResult) string {
 	default:
 		return fmt.Sprintf("%s: no answer, it may have been set: %s", res.SettingKey, res.Message)
 	}
-}
-
-const settlePoll = time.Second
-
-// settle waits until every TiKV runs no more backup threads than planned: its
-// soft limit may still be an older, higher value until its next tick.
-func (r *Runner) settle(ctx context.Context, run *Run) error {
-	limit := threadsByInstance(run.Plan.Settings)
-	deadline := r.deps.Now().Add(r.req.SettleTimeout)
-	for {
-		above, unknown := r.aboveLimit(ctx, limit)
-		if len(above) == 0 {
-			if len(unknown) > 0 {
-				run.warn("applied threads are unknown (no tikv_backup_softlimit) on " + few(unknown))
-			}
-			return nil
-		}
-		if r.deps.Now().After(deadline) {
-			return because(policy.ReasonSettings, "wait for TiKV to apply the thread limit: after %s still above it: %s",
-				r.req.SettleTimeout, few(above))
-		}
-		r.observe(run, Status{Note: "waiting for the thread limit on " + few(above)})
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-r.lost():
-			return errLeaseLost
-		case <-time.After(settlePoll):
-		}
-	}
-}
-
-// few names the first of many: a line must be readable with a thousand TiKVs.
-func few(items []string) string {
-	const shown = 4
-	if len(items) <= shown {
-		return strings.Join(items, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(items[:shown], ", "), len(items)-shown)
-}
-
-func threadsByInstance(settings []policy.Setting) map[string]int {
-	limit := make(map[string]int, len(settings))
-	for _, s := range settings {
-		if s.Name != policy.ItemNumThreads {
-			continue
-		}
-		if n, err := strconv.Atoi(s.Want); err == nil {
-			limit[s.Instance] = n
-		}
-	}
-	return limit
-}
-
-func (r *Runner) aboveLimit(ctx context.Context, limit map[string]int) (above, unknown []string) {
-	stores := r.cluster.BackupStores()
-	gauges := r.gauges(ctx, stores)
-	for _, s := range stores {
-		want, planned := limit[s.Address]
-		g, ok := gauges[s.ID]
-		switch {
-		case !planned:
-		case !ok || !g.SoftLimitKnown:
-			unknown = append(unknown, s.Address)
-		case g.SoftLimit > want:
-			above = append(above, fmt.Sprintf("%s (%d, want %d)", s.Address, g.SoftLimit, want))
-		}
-	}
-	return above, unknown
 }

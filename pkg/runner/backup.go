@@ -15,7 +15,16 @@ func (r *Runner) backup(ctx context.Context, run *Run) error {
 	if err := r.checkLease(ctx); err != nil {
 		return err
 	}
+	if err := r.checkChildren(ctx, run); err != nil {
+		return err
+	}
 	run.Attempts++
+	if run.EngineStartedAt.IsZero() {
+		run.EngineStartedAt = r.deps.Now()
+	}
+	if err := r.deps.Records.Save(ctx, run); err != nil {
+		return because(policy.ReasonInternal, "record the attempt: %w", err)
+	}
 	r.note(ctx, run, "attempt", fmt.Sprintf("start attempt %d", run.Attempts), map[string]any{"args": run.Invocation.Args})
 	r.deps.Reached("before_engine_start")
 	attempt, err := r.deps.Engine.Start(ctx, *run.Invocation, func(ref policy.ChildRef) error {
@@ -54,9 +63,6 @@ func (r *Runner) childStarted(ctx context.Context, run *Run, ref policy.ChildRef
 	run.Child = &ref
 	if err := r.deps.Journal.ChildStarted(run.ID, ref); err != nil {
 		return fmt.Errorf("journal process %d: %w", ref.PID, err)
-	}
-	if run.EngineStartedAt.IsZero() {
-		run.EngineStartedAt = r.deps.Now()
 	}
 	ctx, cancel := r.detached(ctx, recordTimeout)
 	defer cancel()
@@ -113,13 +119,17 @@ func (r *Runner) watch(ctx context.Context, run *Run, attempt Attempt) error {
 			attempt.Stop()
 		}
 	}
-	done, lost := ctx.Done(), r.lost()
-	events := attempt.Events()
+	done, events := ctx.Done(), attempt.Events()
+	stall := newStall(r.req.NoProgress)
+	defer stall.stop()
 	for {
 		select {
 		case event, ok := <-events:
 			if !ok {
 				return stopCause
+			}
+			if event.Kind == policy.AttemptProgress {
+				stall.restart()
 			}
 			r.takeEvent(ctx, run, view, event)
 		case rep := <-reports:
@@ -127,9 +137,8 @@ func (r *Runner) watch(ctx context.Context, run *Run, attempt Attempt) error {
 		case <-done:
 			done = nil
 			stop(context.Cause(ctx))
-		case <-lost:
-			lost = nil
-			stop(errLeaseLost)
+		case <-stall.expired:
+			stop(fmt.Errorf("%w: %s for %s", errStalled, view.standing(), r.req.NoProgress))
 		}
 	}
 }

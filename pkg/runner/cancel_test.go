@@ -128,7 +128,7 @@ func TestALostLeaseEndsTheWaitForTheThreadLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		l, run := w.begin(nil), newRun("run-1")
-		l.later(inSettle, l.loseLease)
+		l.later(inSettle, l.dropLease)
 		begin := time.Now()
 		_, err := l.run(request(), run)
 		checkEnded(t, l, run, err)
@@ -144,13 +144,31 @@ func TestTheFirstCauseIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		l, run := w.begin(nil), newRun("run-1")
-		l.later(inBackup, l.loseLease)
+		l.later(inBackup, l.dropLease)
 		l.later(inBackup+time.Second, func() { l.cancel(errors.New("shutting down")) })
 		_, err := l.run(request(), run)
 		checkEnded(t, l, run, err)
 		checkClean(t, w)
 		if run.Status != policy.RunFailed || run.Reason != policy.ReasonLeaseLost {
 			t.Errorf("got %s %s: %s", run.Status, run.Reason, run.Message)
+		}
+	})
+}
+
+// Settings that another host's run may have on top of ours are left to the
+// journal.
+func TestSettingsAreNotPutBackUnderAnotherHostsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l, run := w.begin(nil), newRun("run-1")
+		l.later(inBackup, l.loseLease)
+		_, err := l.run(request(), run)
+		checkEnded(t, l, run, err)
+		if run.Reason != policy.ReasonLeaseLost || len(w.pending) != 12 {
+			t.Errorf("got %s (%s) and %d settings owed, want a lost lease and 12", run.Reason, run.Message, len(w.pending))
+		}
+		if !contains(run.Warnings, "run run-of-another-host on other.example has the cluster") {
+			t.Errorf("warnings %q do not say who has the cluster", run.Warnings)
 		}
 	})
 }
@@ -163,9 +181,9 @@ func TestBooksThatCannotBeWrittenAreAnError(t *testing.T) {
 	}{
 		"before the first step":   {"records.save#1", policy.RunFailed, false},
 		"before settings change":  {"records.save#4", policy.RunFailed, false},
-		"when the engine started": {"records.save#7", policy.RunFailed, true},
-		"before the end":          {"records.save#11", policy.RunSucceeded, false},
-		"at the end":              {"records.save#14", policy.RunSucceeded, false},
+		"when the engine started": {"records.save#9", policy.RunFailed, true},
+		"before the end":          {"records.save#13", policy.RunSucceeded, false},
+		"at the end":              {"records.save#16", policy.RunSucceeded, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +194,7 @@ func TestBooksThatCannotBeWrittenAreAnError(t *testing.T) {
 				checkEnded(t, l, run, err)
 				if saved := w.saved(run.ID); saved != nil && saved.Status.Final() {
 					checkClean(t, w)
-				} else if tt.save != "records.save#14" {
+				} else if tt.save != "records.save#16" {
 					t.Errorf("the end is not recorded: %+v", saved)
 				}
 				if run.Status != tt.status {

@@ -30,9 +30,30 @@ type Settings interface {
 type Gauge struct {
 	SoftLimit      int // threads that may run; valid if SoftLimitKnown
 	SoftLimitKnown bool
-	BackupCPU      float64 // CPU seconds of backup threads since they started
-	ProcessCPU     float64 // CPU seconds of the whole process, whole seconds
-	StartedAt      time.Time
+	CPUKnown       bool
+	BackupCPU      float64   // CPU seconds of backup threads since they started
+	ProcessCPU     float64   // CPU seconds of the whole process, whole seconds
+	StartedAt      time.Time // of the process
+	At             time.Time // when it answered
+}
+
+// backupCores is the CPU, in cores, that backup threads used since an earlier
+// look; 0 where a restart or a lost thread makes it unknown.
+func (g Gauge) backupCores(before Gauge) float64 {
+	return g.cores(before, g.BackupCPU-before.BackupCPU)
+}
+
+// processCores is the same for the whole process.
+func (g Gauge) processCores(before Gauge) float64 {
+	return g.cores(before, g.ProcessCPU-before.ProcessCPU)
+}
+
+func (g Gauge) cores(before Gauge, used float64) float64 {
+	seconds := g.At.Sub(before.At).Seconds()
+	if seconds <= 0 || used < 0 || !g.StartedAt.Equal(before.StartedAt) {
+		return 0
+	}
+	return used / seconds
 }
 
 // Gauges reads a store's status port.
@@ -93,7 +114,8 @@ type Journal interface {
 
 // Target is what is found at the place a backup is to be written to.
 type Target struct {
-	State     string // "empty", "only_lock", "complete", "resumable", "leftover"
+	Usable    bool   // a new backup may be written there
+	State     string // what is there, in a word
 	FreeBytes uint64 // 0 when unknown
 	Warnings  []string
 }

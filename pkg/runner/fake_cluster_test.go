@@ -76,7 +76,7 @@ func (s *fakeStore) gauge(working bool) runner.Gauge {
 	}
 	s.lastRead = now
 	return runner.Gauge{
-		SoftLimit: s.soft, SoftLimitKnown: !s.noSoft,
+		SoftLimit: s.soft, SoftLimitKnown: !s.noSoft, CPUKnown: true, At: now,
 		BackupCPU: s.cpu, ProcessCPU: s.cpu + 3*now.Sub(s.StartedAt).Seconds(), StartedAt: s.StartedAt,
 	}
 }

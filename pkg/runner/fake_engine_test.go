@@ -90,7 +90,7 @@ func (f fakeEngine) Inspect(ctx context.Context, url string) (runner.Target, err
 	if _, ok := f.artifacts[url]; ok {
 		return runner.Target{State: "complete"}, nil
 	}
-	return runner.Target{State: "empty"}, nil
+	return runner.Target{Usable: true, State: "empty"}, nil
 }
 
 func (f fakeEngine) Prepare(run *runner.Run) (policy.Invocation, error) {

@@ -33,18 +33,12 @@ func (r *Runner) verify(ctx context.Context, run *Run) error {
 	if artifact.ClusterID != 0 && run.ClusterID != 0 && artifact.ClusterID != run.ClusterID {
 		return because(policy.ReasonArtifact, "backupmeta is of cluster %d, this is %d", artifact.ClusterID, run.ClusterID)
 	}
+	if len(artifact.MissingStores) > 0 {
+		return because(policy.ReasonArtifact, "files of stores %v are listed and not visible here, so that this cannot be restored: is the directory one shared mount?", artifact.MissingStores)
+	}
 	run.BackupTS = artifact.BackupTS
-	r.warnUnseenStores(run, artifact)
 	run.conclude(policy.RunSucceeded, "", "")
 	return nil
-}
-
-// warnUnseenStores tells of stores whose files are not where backupmeta is:
-// the sign of a local directory that is not one shared mount.
-func (r *Runner) warnUnseenStores(run *Run, artifact policy.Artifact) {
-	if len(artifact.MissingStores) > 0 {
-		run.warn(fmt.Sprintf("files of stores %v are not visible here: is the directory one shared mount?", artifact.MissingStores))
-	}
 }
 
 // end makes certain that nothing of the engine is left before settings go
@@ -57,14 +51,15 @@ func (r *Runner) end(ctx context.Context, run *Run) error {
 	return r.releaseHold(ctx, run)
 }
 
-// releaseHold ends the hold on GC of a backup that is given up: br keeps its
-// service safepoint for over an hour, for a retry that will not come. Only an
-// id from our own br, or from what it left at our own path, is ever removed.
+// releaseHold ends br's hold on GC once br is gone. Of a backup that is given up
+// br keeps its service safepoint for over an hour, for a retry that will not
+// come; of an empty one it forgets it; of any other it has removed it itself.
+// Only an id from our own br, or from what it left at our own path, is removed.
 func (r *Runner) releaseHold(ctx context.Context, run *Run) error {
-	if run.Verdict == policy.RunSucceeded || run.EngineStartedAt.IsZero() || run.Invocation == nil {
+	if run.EngineStartedAt.IsZero() || run.Invocation == nil {
 		return nil
 	}
-	if run.ServiceSafePoint == "" {
+	if run.ServiceSafePoint == "" && run.Verdict != policy.RunSucceeded {
 		id, err := r.deps.Engine.Hold(ctx, *run.Invocation)
 		if err != nil {
 			return fmt.Errorf("look for br's service safepoint: %w", err)
@@ -77,7 +72,9 @@ func (r *Runner) releaseHold(ctx context.Context, run *Run) error {
 	if err := r.deps.SafePoints.Release(ctx, run.ServiceSafePoint); err != nil {
 		return fmt.Errorf("release br's service safepoint %s, which holds GC for up to 72 minutes: %w", run.ServiceSafePoint, err)
 	}
-	r.note(ctx, run, "service_safe_point_released", "released service safepoint "+run.ServiceSafePoint, nil)
+	if run.Verdict != policy.RunSucceeded {
+		r.note(ctx, run, "service_safe_point_released", "released service safepoint "+run.ServiceSafePoint, nil)
+	}
 	run.ServiceSafePoint = ""
 	return nil
 }
@@ -110,6 +107,9 @@ func (r *Runner) restore(ctx context.Context, run *Run) error {
 	if left := children(r.deps.Journal, run); len(left) > 0 {
 		return fmt.Errorf("settings are not restored while process %d may live; run: brctl settings restore", left[0].PID)
 	}
+	if err := r.regainLease(ctx, run); err != nil {
+		return err
+	}
 	r.deps.Reached("before_restore")
 	results, err := r.deps.Journal.Restore(ctx)
 	back := takeRestores(run, results)
@@ -137,6 +137,7 @@ func takeRestores(run *Run, results []Restore) (back int) {
 		if !ok {
 			continue
 		}
+		delete(byKey, c.SettingKey)
 		run.Settings[i].Old, run.Settings[i].Restored = res.Old, res.State
 		switch res.State {
 		case RestorePending:
@@ -144,6 +145,13 @@ func takeRestores(run *Run, results []Restore) (back int) {
 		case RestoreForeign:
 			run.warn(fmt.Sprintf("%s was changed by someone else meanwhile and is left alone: %s", res.SettingKey, res.Message))
 		case Restored, RestoreGone, RestoreUntouched:
+		}
+	}
+	for _, res := range results { // owed by an earlier run
+		if _, ok := byKey[res.SettingKey]; ok {
+			run.Settings = append(run.Settings, SettingChange{
+				SettingKey: res.SettingKey, Old: res.Old, Set: res.Set, Restored: res.State, Message: res.Message,
+			})
 		}
 	}
 	return back
@@ -183,12 +191,24 @@ func (r *Runner) releaseLease(ctx context.Context) error {
 	return lease.Release(ctx)
 }
 
-// lost is closed when the lease is lost; it never is without a lease.
-func (r *Runner) lost() <-chan struct{} {
+// regainLease takes the lease again after it was lost, so that settings are not
+// put back under a backup that another host has begun meanwhile. Where that
+// does not succeed they are left to the journal.
+func (r *Runner) regainLease(ctx context.Context, run *Run) error {
 	if r.lease == nil {
 		return nil
 	}
-	return r.lease.Lost()
+	select {
+	case <-r.lease.Lost():
+	default:
+		return nil
+	}
+	lease, err := r.deps.Leaser(ctx, run)
+	if err != nil {
+		return fmt.Errorf("take the cluster's lease again before settings are restored: %w; they are kept in the journal: brctl settings restore", err)
+	}
+	r.lease, run.FenceToken = lease, lease.Token()
+	return nil
 }
 
 // checkLease asks whether the cluster is still ours, before a step that

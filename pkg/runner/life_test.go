@@ -81,6 +81,12 @@ func (l *life) loseLease() {
 	}
 }
 
+// dropLease loses the lease, as a partition does, and nobody else takes it.
+func (l *life) dropLease() {
+	l.loseLease()
+	l.do(func() { l.leaseOf = "" })
+}
+
 // effect is called by every fake before it acts. It does not return in a life
 // that is over, and returns an error where the act must not happen.
 func (l *life) effect(ctx context.Context, op, detail string) error {

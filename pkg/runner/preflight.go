@@ -24,6 +24,7 @@ func (r *Runner) checks() []check {
 		{"tidb", policy.ReasonUnavailable, r.checkGrants},
 		{"engine", policy.ReasonVersion, r.checkEngine},
 		{"target", policy.ReasonStorage, r.checkTarget},
+		{"earlier run", policy.ReasonConflictingWork, r.checkChildren},
 		{"other backup", policy.ReasonConflictingWork, r.checkOtherBackup},
 	}
 }
@@ -48,10 +49,14 @@ func (r *Runner) preflight(ctx context.Context, run *Run) error {
 		}
 		problems = append(problems, c.name+": "+err.Error())
 	}
-	if len(problems) > 0 {
-		return because(first, "preflight: %s", strings.Join(problems, "; "))
+	if len(problems) == 0 {
+		return nil
 	}
-	return nil
+	verdict := policy.RunFailed
+	if first == policy.ReasonConflictingWork {
+		verdict = policy.RunSkipped // it passes by itself
+	}
+	return &stepError{Verdict: verdict, Reason: first, Err: fmt.Errorf("preflight: %s", strings.Join(problems, "; "))}
 }
 
 func (r *Runner) checkCluster(ctx context.Context, run *Run) error {
@@ -107,11 +112,28 @@ func (r *Runner) checkTarget(ctx context.Context, run *Run) error {
 	for _, w := range target.Warnings {
 		run.warn(w)
 	}
-	if target.State != "empty" && target.State != "only_lock" {
+	if !target.Usable {
 		return fmt.Errorf("%s already holds a backup or a part of one (%s)", run.StorageURL, target.State)
 	}
-	if hosts := len(r.cluster.Hosts); hosts > 1 && strings.HasPrefix(run.StorageURL, "local:") {
-		run.warn(fmt.Sprintf("local:// with %d TiKV hosts: the directory must be one shared mount on all of them and here, or the backup cannot be restored", hosts))
+	if need := r.replicaBytes(); target.FreeBytes > 0 && target.FreeBytes < need {
+		run.warn(fmt.Sprintf("%s is free at the target, one replica of the data has %s", policy.FormatBytes(target.FreeBytes), policy.FormatBytes(need)))
+	}
+	return nil
+}
+
+// replicaBytes is about what a backup writes: one replica of what PD counts.
+func (r *Runner) replicaBytes() uint64 {
+	if r.cluster.Replicas <= 0 {
+		return 0
+	}
+	return r.cluster.UsedBytes() / uint64(r.cluster.Replicas)
+}
+
+// checkChildren refuses while a br of an earlier run may live: it could not be
+// ended, and a second one beside it is what br forbids.
+func (r *Runner) checkChildren(_ context.Context, _ *Run) error {
+	if left := r.deps.Journal.Children(); len(left) > 0 {
+		return because(policy.ReasonConflictingWork, "br of an earlier run may be alive (pid %d) and could not be ended", left[0].PID)
 	}
 	return nil
 }
@@ -142,9 +164,9 @@ func (r *Runner) checkOtherBackup(ctx context.Context, run *Run) error {
 		a, okA := before[s.ID]
 		b, okB := after[s.ID]
 		switch {
-		case !okA || !okB:
+		case !okA || !okB || !a.CPUKnown || !b.CPUKnown:
 			unseen = append(unseen, s.Address)
-		case (b.BackupCPU-a.BackupCPU)/busyProbe.Seconds() > busyShare:
+		case b.backupCores(a) > busyShare:
 			busy = append(busy, s.Address)
 		}
 	}

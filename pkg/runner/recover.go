@@ -40,7 +40,7 @@ func Undo(ctx context.Context, deps Deps, req Request) (warnings []string) {
 // recoverJournal undoes what the journal holds although no unfinished run does:
 // a run whose end was recorded before all was put back, or lost records.
 func (r *Runner) recoverJournal(ctx context.Context) (warnings []string) {
-	ctx, cancel := context.WithTimeout(ctx, r.req.UndoTimeout)
+	ctx, cancel := r.detached(ctx, r.req.UndoTimeout)
 	defer cancel()
 	if err := endChildren(ctx, r.deps, r.deps.Journal.Children()); err != nil {
 		return []string{"settings of an earlier run are not restored: " + err.Error()}

@@ -168,6 +168,7 @@ const (
 type Restore struct {
 	policy.SettingKey
 	Old     string
+	Set     string // the value of ours that was sent last
 	State   RestoreState
 	Message string
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/brctl/brctl/pkg/policy"
@@ -15,6 +16,7 @@ var (
 	ErrStoppedByOperator = errors.New("stopped by an operator")
 	ErrMaxDuration       = errors.New("ran longer than max_duration")
 	errLeaseLost         = errors.New("the cluster's lease was lost")
+	errStalled           = errors.New("br makes no progress")
 	errBackupLost        = errors.New("GC passed the backup's timestamp")
 )
 
@@ -25,7 +27,8 @@ type Request struct {
 	AllowEmpty    bool
 	MaxDuration   time.Duration // 0: none
 	SettleTimeout time.Duration // for TiKV to apply the thread limit
-	UndoTimeout   time.Duration // for putting settings back, before it is left to the journal
+	NoProgress    time.Duration // without a change of br's progress before it is stopped; 0: for ever
+	UndoTimeout   time.Duration // for ending br and for putting settings back, each, before it is left to the journal
 	MonitorEvery  time.Duration // between looks at the cluster while br runs
 }
 
@@ -40,6 +43,10 @@ type Runner struct {
 	deps  Deps
 	req   Request
 	lease Lease
+	// abort cancels the run's context with a cause; keeping are the goroutines
+	// that may call it.
+	abort   context.CancelCauseFunc
+	keeping sync.WaitGroup
 	// cluster is the topology that the plan was made for.
 	cluster policy.Cluster
 	version string // of the engine
@@ -74,6 +81,10 @@ func (r *Runner) Run(ctx context.Context, run *Run) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, r.req.MaxDuration, ErrMaxDuration)
 		defer cancel()
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	r.abort = cancel
+	defer r.keeping.Wait()
+	defer cancel(nil)
 	if run.Step == "" {
 		run.Step, run.CreatedAt = StepLease, r.deps.Now()
 	}
@@ -212,8 +223,10 @@ func (r *Runner) verdict(ctx context.Context, err error) (policy.RunStatus, poli
 		return policy.RunCancelled, policy.ReasonOperator
 	case errors.Is(err, ErrMaxDuration), errors.Is(cause, ErrMaxDuration):
 		return policy.RunFailed, policy.ReasonDeadline
-	case errors.Is(err, errLeaseLost):
+	case errors.Is(err, errLeaseLost), errors.Is(cause, errLeaseLost):
 		return policy.RunFailed, policy.ReasonLeaseLost
+	case errors.Is(err, errStalled):
+		return policy.RunFailed, policy.ReasonNoProgress
 	case errors.Is(err, errBackupLost):
 		return policy.RunFailed, policy.ReasonGC
 	case cause != nil: // the error is but how the cancel showed itself
@@ -260,6 +273,18 @@ func (r *Runner) takeLease(ctx context.Context, run *Run) error {
 	if err != nil {
 		return because(policy.ReasonUnavailable, "take the cluster's lease: %w", err)
 	}
-	r.lease, run.FenceToken = lease, lease.Token()
+	r.holdLease(ctx, run, lease)
 	return nil
+}
+
+// holdLease has the run cancelled when the lease is lost.
+func (r *Runner) holdLease(ctx context.Context, run *Run, lease Lease) {
+	r.lease, run.FenceToken = lease, lease.Token()
+	r.keeping.Go(func() {
+		select {
+		case <-lease.Lost():
+			r.abort(errLeaseLost)
+		case <-ctx.Done():
+		}
+	})
 }

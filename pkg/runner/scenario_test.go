@@ -132,9 +132,13 @@ func TestARunThatMustNotBeginTouchesNothing(t *testing.T) {
 			world:  func(w *world) { w.artifacts["local:///backups/run-1"] = policy.Artifact{} },
 			status: policy.RunFailed, reason: policy.ReasonStorage, message: []string{"already holds a backup or a part of one (complete)"},
 		},
+		"br of an earlier run could not be ended": {
+			world:  func(w *world) { w.children = []policy.ChildRef{{PID: 99, StartTicks: 1, BootID: "b"}} },
+			status: policy.RunSkipped, reason: policy.ReasonConflictingWork, message: []string{"may be alive (pid 99)"},
+		},
 		"backup threads work for a stranger": {
 			world:  func(w *world) { w.at("host2:20160").busy = true },
-			status: policy.RunFailed, reason: policy.ReasonConflictingWork, message: []string{"working on host2:20160: another backup is running"},
+			status: policy.RunSkipped, reason: policy.ReasonConflictingWork, message: []string{"working on host2:20160: another backup is running"},
 		},
 		"several things are wrong, and all are said": {
 			world:  func(w *world) { w.at("host2:20160").busy = true },
@@ -146,7 +150,7 @@ func TestARunThatMustNotBeginTouchesNothing(t *testing.T) {
 			request: func(r *runner.Request) {
 				r.Options.Mode, r.Options.Limits.MaxDuration = policy.ModeOptimize, time.Second
 			},
-			status: policy.RunFailed, reason: policy.ReasonPlan, message: []string{"max_duration"},
+			status: policy.RunSkipped, reason: policy.ReasonBudget, message: []string{"max_duration"},
 		},
 		"the engine cannot be prepared": {
 			faults: failing("engine.prepare", errors.New("s3 is not supported yet")),
@@ -199,7 +203,7 @@ func TestWhatATiKVMakesOfASettingIsNeverAssumed(t *testing.T) {
 			message: []string{"host1:20161 backup.num-threads: refused", "host2:20160 backup.num-threads: asked for 2, got 5"},
 		},
 		"the thread limit is not applied in time": {
-			faults: map[string]fault{"records.save#5": func(l *life) error { // the SETs are done
+			faults: map[string]fault{"records.save#6": func(l *life) error { // the SETs are done
 				l.do(func() { l.at("host2:20161").softDue = time.Now().Add(time.Hour) })
 				return nil
 			}},
@@ -279,7 +283,7 @@ func TestOnlyABackupThatCanBeReadBackIsASuccess(t *testing.T) {
 		},
 		"files of a store are somewhere else": {
 			world:  func(w *world) { w.leftover.MissingStores = []uint64{2} },
-			status: policy.RunSucceeded, warnings: []string{"files of stores [2] are not visible here: is the directory one shared mount?"},
+			status: policy.RunFailed, reason: policy.ReasonArtifact, message: []string{"files of stores [2] are listed and not visible here"},
 		},
 		"br does not start": {
 			faults: failing("engine.start", errors.New("no such file")),
@@ -314,7 +318,17 @@ func TestOnlyABackupThatCanBeReadBackIsASuccess(t *testing.T) {
 			status: policy.RunFailed, reason: policy.ReasonEngine,
 			warnings: []string{"release br's service safepoint br-0000, which holds GC for up to 72 minutes: no leader"},
 		},
+		"br repeats the same progress": {
+			world: func(w *world) {
+				w.script = append(tells(), progress(time.Minute, 0.47))
+				w.script = append(w.script, wait(24*time.Hour))
+			},
+			request: func(r *runner.Request) { r.NoProgress = 30 * time.Minute },
+			status:  policy.RunFailed, reason: policy.ReasonNoProgress,
+			message: []string{"br makes no progress: ", "47.00 %", "for 30m0s"},
+		},
 		"br answers slowly for hours and rightly so": {
+			request: func(r *runner.Request) { r.NoProgress = 5 * time.Minute },
 			world: func(w *world) {
 				w.script = append(tells(), wait(119*time.Second))
 				for i := range 5 {

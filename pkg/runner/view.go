@@ -108,7 +108,6 @@ func (v *view) status(now time.Time) Status {
 // hosts adds up the stores of each host.
 func (v *view) hosts() []HostStatus {
 	byHost := map[string]*HostStatus{}
-	seconds := v.now.at.Sub(v.before.at).Seconds()
 	for _, s := range v.now.stores {
 		if !s.BackedUp() {
 			continue
@@ -125,10 +124,10 @@ func (v *view) hosts() []HostStatus {
 		if g.SoftLimitKnown {
 			h.Threads, h.Known = h.Threads+g.SoftLimit, true
 		}
-		if was, ok := v.before.gauges[s.ID]; ok && seconds > 0 && was.StartedAt.Equal(g.StartedAt) {
+		if was, ok := v.before.gauges[s.ID]; ok && g.CPUKnown && was.CPUKnown && was.StartedAt.Equal(g.StartedAt) {
 			h.CPUKnown = true
-			h.BackupCPU += max(0, g.BackupCPU-was.BackupCPU) / seconds
-			h.TotalCPU += max(0, g.ProcessCPU-was.ProcessCPU) / seconds
+			h.BackupCPU += g.backupCores(was)
+			h.TotalCPU += g.processCores(was)
 		}
 	}
 	out := make([]HostStatus, 0, len(byHost))

@@ -221,7 +221,7 @@ func TestOnceBrIsBeingStoppedNothingIsSetAnyMore(t *testing.T) {
 		happens func(l *life) error // at a look, while br works
 		want    policy.RunReason
 	}{
-		"for a lost lease": {losesLease, policy.ReasonLeaseLost},
+		"for a lost lease": {func(l *life) error { l.dropLease(); return nil }, policy.ReasonLeaseLost},
 		"for GC": {func(l *life) error {
 			l.do(func() { l.gc = backupTS() })
 			return nil
