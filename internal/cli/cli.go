@@ -93,7 +93,7 @@ func explain(w io.Writer, err error) int {
 		fmt.Fprintf(w, "brctl: %s\n", err)
 		return exitFailed
 	}
-	fmt.Fprintf(w, "brctl: %s\n", indent(e.Error()))
+	fmt.Fprintf(w, "brctl: %s\n", indent(err.Error()))
 	if e.Hint != "" {
 		fmt.Fprintf(w, "hint: %s\n", e.Hint)
 	}

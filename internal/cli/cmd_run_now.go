@@ -31,6 +31,9 @@ not skip the restore.
 			if err := checkOutput(output); err != nil {
 				return err
 			}
+			if opts.NumThreads < 0 {
+				return usageError{fmt.Sprintf("--threads: got %d, want 1 or more, or 0 for as planned", opts.NumThreads)}
+			}
 			opts.Schedule = args[0]
 			return runNow(cmd.Context(), s, opts, output)
 		},
@@ -193,6 +196,9 @@ func afterText(c app.SettingView) string {
 	case app.RestorePending:
 		return c.Set + " (NOT restored: " + c.Message + ")"
 	default:
-		return string(c.Restored)
+		if c.Message == "" {
+			return string(c.Restored)
+		}
+		return fmt.Sprintf("%s (%s)", c.Restored, c.Message)
 	}
 }
