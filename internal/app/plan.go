@@ -52,12 +52,21 @@ func planReport(plan policy.Plan, spec br.Spec, engine *br.Engine) (PlanReport, 
 	}
 	report := PlanReport{PlanView: planView(plan), Command: engine.Command(inv)}
 	report.BRArgs = inv.Args
-	for _, s := range plan.Settings {
-		statement, err := tidbcfg.Statement(s)
-		if err != nil {
-			return PlanReport{}, &Error{Kind: KindFailed, Err: err}
-		}
-		report.SQL = append(report.SQL, statement)
+	if report.SQL, err = statements(plan.Settings); err != nil {
+		return PlanReport{}, &Error{Kind: KindFailed, Err: err}
 	}
 	return report, nil
+}
+
+// statements renders settings as the SQL that is sent.
+func statements(settings []policy.Setting) ([]string, error) {
+	out := make([]string, 0, len(settings))
+	for _, s := range settings {
+		text, err := tidbcfg.Statement(s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, text)
+	}
+	return out, nil
 }

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
+
+	"github.com/brctl/brctl/internal/logkey"
 	"github.com/brctl/brctl/internal/state"
 	"github.com/brctl/brctl/pkg/policy"
 	"github.com/brctl/brctl/pkg/runner"
@@ -19,6 +22,7 @@ import (
 // it has written.
 type records struct {
 	db   *state.DB
+	log  *zap.Logger
 	open map[string]openAttempt // by run
 }
 
@@ -29,27 +33,30 @@ type openAttempt struct {
 	outcome *policy.Outcome // written last, of whatever attempt
 }
 
-func newRecords(db *state.DB) *records { return &records{db: db, open: map[string]openAttempt{}} }
+func newRecords(db *state.DB, log *zap.Logger) *records {
+	return &records{db: db, log: log, open: map[string]openAttempt{}}
+}
 
-// Save implements runner.Records.
+// Save implements runner.Records. The run's own row comes last: its step must
+// not be ahead of what else is known, or a run that died in between would be
+// taken up at a step that lacks its ground.
 func (r *records) Save(ctx context.Context, run *runner.Run) error {
-	at := r.open[run.ID]
 	row := rowOf(run)
-	var err error
-	if at.created {
-		err = r.db.UpdateRun(ctx, run.ID, updateOf(row))
-	} else {
-		err = r.db.CreateRun(ctx, row)
+	at := r.open[run.ID]
+	if !at.created {
+		if err := r.db.CreateRun(ctx, row); err != nil {
+			return err
+		}
+		at.created = true
+		r.open[run.ID] = at
 	}
-	if err != nil {
-		return err
-	}
-	at.created = true
-	r.open[run.ID] = at
 	if err := r.saveAttempt(ctx, run); err != nil {
 		return err
 	}
-	return r.db.SaveSettings(ctx, run.ID, settingRows(run.Settings))
+	if err := r.db.SaveSettings(ctx, run.ID, settingRows(run.Settings)); err != nil {
+		return err
+	}
+	return r.db.UpdateRun(ctx, run.ID, updateOf(row))
 }
 
 func (r *records) saveAttempt(ctx context.Context, run *runner.Run) error {
@@ -82,6 +89,7 @@ func (r *records) saveAttempt(ctx context.Context, run *runner.Run) error {
 
 // Event implements runner.Records.
 func (r *records) Event(ctx context.Context, runID string, event policy.Event) error {
+	r.log.Info("run event", zap.String(logkey.RunID, runID), zap.String(logkey.Kind, event.Kind), zap.String(logkey.Text, event.Message))
 	_, err := r.db.AppendEvent(ctx, runID, event)
 	return err
 }

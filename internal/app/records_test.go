@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/zap"
 
 	"github.com/brctl/brctl/internal/state"
 	"github.com/brctl/brctl/pkg/policy"
@@ -78,7 +79,7 @@ func newRun() *runner.Run {
 // afterDeath returns the run as the next brctl finds it.
 func afterDeath(t *testing.T, db *state.DB) *runner.Run {
 	t.Helper()
-	runs, err := newRecords(db).Unfinished(t.Context(), clusterID)
+	runs, err := newRecords(db, zap.NewNop()).Unfinished(t.Context(), clusterID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func save(t *testing.T, r *records, run *runner.Run) {
 
 func TestARunSavedAtAnyStepComesBackAsItWas(t *testing.T) {
 	db, run := openState(t), newRun()
-	r := newRecords(db)
+	r := newRecords(db, zap.NewNop())
 	for i, step := range life() {
 		step(run)
 		save(t, r, run)
@@ -110,10 +111,10 @@ func TestARunSavedAtAnyStepComesBackAsItWas(t *testing.T) {
 // A brctl that dies at every save, and takes the run up again each time.
 func TestARunMayChangeHandsAfterEachStep(t *testing.T) {
 	db, want := openState(t), newRun()
-	save(t, newRecords(db), want)
+	save(t, newRecords(db, zap.NewNop()), want)
 	for _, step := range life() {
 		step(want)
-		next := newRecords(db)
+		next := newRecords(db, zap.NewNop())
 		runs, err := next.Unfinished(t.Context(), clusterID)
 		if err != nil {
 			t.Fatal(err)
@@ -132,14 +133,14 @@ func TestARunMayChangeHandsAfterEachStep(t *testing.T) {
 
 func TestAFinishedRunIsNotTakenUpAgain(t *testing.T) {
 	db, run := openState(t), newRun()
-	r := newRecords(db)
+	r := newRecords(db, zap.NewNop())
 	for _, step := range life() {
 		step(run)
 		save(t, r, run)
 	}
 	run.Step, run.Status, run.EndedAt = runner.StepDone, policy.RunSucceeded, at(30)
 	save(t, r, run)
-	if runs, err := newRecords(db).Unfinished(t.Context(), clusterID); err != nil || len(runs) != 0 {
+	if runs, err := newRecords(db, zap.NewNop()).Unfinished(t.Context(), clusterID); err != nil || len(runs) != 0 {
 		t.Errorf("unfinished: %v, %v; want none", runs, err)
 	}
 	row, err := db.Run(t.Context(), run.ID)
@@ -155,7 +156,7 @@ func TestAFinishedRunIsNotTakenUpAgain(t *testing.T) {
 // to the same; it must not become the second's.
 func TestTwoAttemptsKeepTheirOwnProcessAndOutcome(t *testing.T) {
 	db, run := openState(t), newRun()
-	r := newRecords(db)
+	r := newRecords(db, zap.NewNop())
 	first, second := policy.ChildRef{PID: 1, BootID: "b"}, policy.ChildRef{PID: 2, BootID: "b"}
 	run.Step, run.Status, run.EngineStartedAt = runner.StepBackup, policy.RunRunning, at(1)
 	run.Attempts, run.Child = 1, &first
@@ -190,7 +191,7 @@ func TestTwoAttemptsKeepTheirOwnProcessAndOutcome(t *testing.T) {
 
 func TestAnAttemptWhoseEngineDidNotStartIsRecorded(t *testing.T) {
 	db, run := openState(t), newRun()
-	r := newRecords(db)
+	r := newRecords(db, zap.NewNop())
 	run.Step, run.Status, run.Attempts, run.Verdict = runner.StepEnd, policy.RunRunning, 1, policy.RunFailed
 	save(t, r, run)
 	if got := afterDeath(t, db); got.Attempts != 1 || got.Child != nil || !got.EngineStartedAt.IsZero() {
@@ -208,7 +209,7 @@ func TestAProcessThatWasEndedIsNotTakenForAlive(t *testing.T) {
 		{runner.StepBackup, true}, {runner.StepEnd, true}, {runner.StepRestore, false}, {runner.StepRecord, false},
 	} {
 		db, run := openState(t), newRun()
-		r := newRecords(db)
+		r := newRecords(db, zap.NewNop())
 		run.Step, run.Status, run.EngineStartedAt, run.Attempts = runner.StepBackup, policy.RunRunning, at(1), 1
 		run.Child = &policy.ChildRef{PID: 4711}
 		save(t, r, run)
@@ -222,7 +223,7 @@ func TestAProcessThatWasEndedIsNotTakenForAlive(t *testing.T) {
 
 func TestEventsAreAppendedInOrder(t *testing.T) {
 	db, run := openState(t), newRun()
-	r := newRecords(db)
+	r := newRecords(db, zap.NewNop())
 	run.Step, run.Status = runner.StepLease, policy.RunQueued
 	save(t, r, run)
 	for _, kind := range []string{"step", "attempt", "stopping"} {

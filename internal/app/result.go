@@ -69,6 +69,13 @@ func resultOf(run *runner.Run) Result {
 			r.Plan.BRArgs = inv.Args
 		}
 	}
+	if r.Plan != nil {
+		sql, err := statements(run.Plan.Settings)
+		if err != nil { // refused when it was sent, and said there
+			r.Warnings = append(r.Warnings, err.Error())
+		}
+		r.Plan.SQL = orEmpty(sql)
+	}
 	if run.Outcome != nil {
 		r.BR.ExitCode = run.Outcome.ExitCode
 	}

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"go.uber.org/zap"
 
 	"github.com/brctl/brctl/internal/crashpoint"
 	"github.com/brctl/brctl/internal/engine/br"
 	"github.com/brctl/brctl/internal/journal"
+	"github.com/brctl/brctl/internal/logkey"
 	"github.com/brctl/brctl/internal/pd"
 	"github.com/brctl/brctl/internal/state"
 	"github.com/brctl/brctl/internal/version"
@@ -54,8 +56,8 @@ type RunNowOptions struct {
 	Warn       func(text string)
 }
 
-// RunNow makes one backup in the foreground. The result is valid whenever the
-// error is nil, however the run ended.
+// RunNow makes one backup in the foreground. The result is valid whenever it has
+// a run id, also beside an error: that of books that could not be kept.
 func RunNow(ctx context.Context, opts RunNowOptions) (Result, error) {
 	t, err := findTarget(opts.ConfigPath, opts.Schedule)
 	if err != nil {
@@ -66,8 +68,11 @@ func RunNow(ctx context.Context, opts RunNowOptions) (Result, error) {
 		return Result{}, err
 	}
 	run, err := w.run(ctx, opts)
-	if err := errors.Join(err, w.close()); err != nil {
-		return Result{}, &Error{Kind: KindFailed, Err: err}
+	if closing := w.close(); closing != nil {
+		run.Warnings = append(run.Warnings, closing.Error())
+	}
+	if err != nil {
+		return resultOf(run), &Error{Kind: KindFailed, Err: err}
 	}
 	return resultOf(run), nil
 }
@@ -79,13 +84,15 @@ type work struct {
 	lock    *state.DirLock
 	journal *journal.Journal
 	db      *state.DB
+	log     *zap.Logger
+	endLog  func() error
 	id      uint64 // cluster id
 	deps    runner.Deps
 }
 
 // openWork takes the state directory, finishes what an earlier life left, and
-// leaves everything ready for a run. The settings journal is served before the
-// database is asked for anything: putting settings back must not depend on it.
+// leaves everything ready for a run. A database that cannot be used keeps runs
+// from starting, and does not keep settings from going back.
 func openWork(ctx context.Context, t target, opts RunNowOptions) (w *work, err error) {
 	w = &work{target: t}
 	defer func() {
@@ -96,6 +103,10 @@ func openWork(ctx context.Context, t target, opts RunNowOptions) (w *work, err e
 	if w.lock, err = lockState(t.cfg.State.Dir); err != nil {
 		return w, err
 	}
+	if w.log, w.endLog, err = openLog(t.cfg); err != nil {
+		return w, &Error{Kind: KindFailed, Err: err}
+	}
+	w.log = w.log.With(zap.String(logkey.Cluster, t.cluster.Name), zap.String(logkey.Schedule, t.schedule.Name))
 	if w.session, err = openSession(t.cluster); err != nil {
 		return w, err
 	}
@@ -120,7 +131,7 @@ func openWork(ctx context.Context, t target, opts RunNowOptions) (w *work, err e
 		}
 		return w, stateTrouble(err)
 	}
-	w.deps.Records = newRecords(w.db)
+	w.deps.Records = newRecords(w.db, w.log)
 	return w, w.recover(ctx, opts.Warn)
 }
 
@@ -233,6 +244,8 @@ func (w *work) request() runner.Request {
 		Options: w.target.cfg.Options(w.target.schedule), AllowEmpty: w.target.schedule.AllowEmpty,
 		MaxDuration:   time.Duration(w.target.schedule.MaxDuration),
 		SettleTimeout: time.Duration(w.target.cluster.BR.SettleTimeout),
+		NoProgress:    time.Duration(w.target.cluster.BR.NoProgressTimeout),
+		UndoTimeout:   DefaultRestoreTimeout + time.Duration(w.target.cluster.BR.StopGrace),
 	}
 }
 
@@ -311,6 +324,9 @@ func (w *work) close() error {
 	}
 	if w.session != nil {
 		errs = append(errs, w.session.close())
+	}
+	if w.endLog != nil {
+		errs = append(errs, w.endLog())
 	}
 	if w.lock != nil {
 		errs = append(errs, w.lock.Unlock())

@@ -29,6 +29,9 @@ func LoadConfig(path string) (*config.Config, error) {
 	if err != nil {
 		return nil, &Error{Kind: KindConfig, Err: err}
 	}
+	if err := cfg.Absolute(); err != nil {
+		return nil, &Error{Kind: KindConfig, Err: err}
+	}
 	return cfg, nil
 }
 

@@ -86,6 +86,9 @@ type BR struct {
 	Path          string   `yaml:"path"`
 	StopGrace     Duration `yaml:"stop_grace"`     // from TERM to KILL
 	SettleTimeout Duration `yaml:"settle_timeout"` // how long to wait for TiKV to apply the thread limit before br starts
+	// NoProgressTimeout is how long br may show the same progress before it is
+	// stopped: it can repeat a failing round for ever. 0 = for ever.
+	NoProgressTimeout Duration `yaml:"no_progress_timeout"`
 }
 
 // Model holds constants of the impact model known for this cluster.
@@ -168,7 +171,7 @@ func DefaultCluster() Cluster {
 		PD:    PD{Timeout: Duration(15 * time.Second)}, // longer than a change of PD's leader takes
 		TiDB:  TiDB{User: "root", ConnectTimeout: Duration(5 * time.Second), StatementTimeout: Duration(20 * time.Second)},
 		TiKV:  TiKV{Timeout: Duration(5 * time.Second)},
-		BR:    BR{Path: "br", StopGrace: Duration(time.Minute), SettleTimeout: Duration(3 * time.Minute)},
+		BR:    BR{Path: "br", StopGrace: Duration(time.Minute), SettleTimeout: Duration(3 * time.Minute), NoProgressTimeout: Duration(30 * time.Minute)},
 		Lease: Lease{TTL: Duration(30 * time.Second)},
 	}
 }

@@ -111,6 +111,9 @@ func (v *validator) cluster(path string, c Cluster) {
 	v.positive(path+".tikv.timeout", c.TiKV.Timeout)
 	v.positive(path+".br.stop_grace", c.BR.StopGrace)
 	v.positive(path+".br.settle_timeout", c.BR.SettleTimeout)
+	if d := time.Duration(c.BR.NoProgressTimeout); d > 0 && d < minNoProgress {
+		v.add(path+".br.no_progress_timeout", "got %s, want at least %s, since a healthy br may be silent for two, or 0 for no limit", d, minNoProgress)
+	}
 	if ttl := time.Duration(c.Lease.TTL); ttl < 5*time.Second || ttl > 10*time.Minute {
 		v.add(path+".lease.ttl", "got %s, want 5s to 10m", ttl)
 	}
@@ -267,6 +270,8 @@ func (v *validator) share(path string, r Ratio) {
 		v.add(path, "got %g%%, want at most 100%%", r*100)
 	}
 }
+
+const minNoProgress = 5 * time.Minute
 
 const minEvery = time.Minute
 
