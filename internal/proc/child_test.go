@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,12 +51,30 @@ func child(role string) {
 		os.Exit(1)
 	case "environment":
 		fmt.Println(strings.Join(os.Environ(), "\n"))
+	case "first-thread-ends":
+		endFirstThread()
 	case "kill-self":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	case "parent": // starts a child on a terminal, tells its ref, and waits to be killed
 		runAsParent()
 	}
+}
+
+// endFirstThread ends the thread that bears the process's id, and waits.
+func endFirstThread() {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
+	fmt.Println("ready")
+	for range 100 { // goroutines that keep their thread, until one has the first
+		go func() {
+			runtime.LockOSThread()
+			if syscall.Gettid() == os.Getpid() {
+				_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
+			}
+			select {}
+		}()
+	}
+	time.Sleep(time.Minute) // longer than any test waits
 }
 
 // spawn starts the test binary in another role, sharing this process's output,

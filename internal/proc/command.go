@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"slices"
 	"time"
 )
 
@@ -94,15 +95,22 @@ func (c Command) withDefaults() Command {
 
 // Result is how a process ended.
 type Result struct {
-	ExitCode  int    // -1 when a signal ended it
+	PID       int
+	ExitCode  int    // -1 when a signal ended it, or nothing has; see Hung
 	Signal    string // "killed", "terminated", …; "" when it exited
 	SignalNo  int    // 9, 15, …; 0 when it exited
 	Stopped   bool   // Stop was called, or the context ended, before it ended
 	Killed    bool   // it outlived the grace time and we sent KILL
 	Escaped   []int  // processes of its session that outlived it; they were killed
-	Survivors []int  // those that KILL did not end within 10 s
+	Survivors []int  // those that KILL did not end within 10 s, itself first; see Hung
 	Cut       bool   // its output was still held open by somebody and reading was given up
 	Tail      []string
 	StartedAt time.Time
 	EndedAt   time.Time
 }
+
+// Hung reports that KILL did not end the process itself: it waits in the
+// kernel, as one does that writes to a dead mount, and was given up. It is then
+// among the survivors, how it ends is not known, and EndedAt is when it was
+// given up.
+func (r Result) Hung() bool { return r.PID != 0 && slices.Contains(r.Survivors, r.PID) }

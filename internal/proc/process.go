@@ -24,12 +24,14 @@ type Process struct {
 	ref     Ref
 	started time.Time
 	outputs []*output
+	kernel  kernel
+	hung    chan struct{} // closed when KILL has not ended the leader in time
 	done    chan struct{} // closed when state is Exited and result is set
 
 	mu     sync.Mutex
 	state  State
-	ended  bool        // the leader has ended; signals would be for nobody
-	kill   *time.Timer // armed by Stop
+	ended  bool        // the leader has ended or was given up; signals would be for nobody
+	kill   *time.Timer // armed by Stop for KILL, and by KILL for giving up
 	killAt time.Time
 	killed bool
 	tail   tail
@@ -49,11 +51,15 @@ type output struct {
 // caller must call Wait (or receive from Done) in the end. A missing program is
 // an error that wraps fs.ErrNotExist or exec.ErrNotFound.
 func Start(ctx context.Context, c Command) (*Process, error) {
+	return start(ctx, c, kernel{awaitEnd: awaitZombie, killWait: killWait})
+}
+
+func start(ctx context.Context, c Command, k kernel) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Path, context.Cause(ctx))
 	}
 	c = c.withDefaults()
-	p := &Process{command: c, done: make(chan struct{}), tail: tail{max: c.KeepLines}}
+	p := &Process{command: c, kernel: k, hung: make(chan struct{}), done: make(chan struct{}), tail: tail{max: c.KeepLines}}
 	if err := p.fork(); err != nil {
 		p.closeOutputs()
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)
@@ -170,76 +176,6 @@ func (p *Process) line(s Stream, line []byte) {
 	p.tail.add(string(line[:min(len(line), maxTailLine)]))
 }
 
-// wait is the only waiter. It lets the leader lie as a zombie while it looks
-// for what the leader left behind: so its id, which is also that of the group,
-// cannot have been given to anybody else when the group is killed.
-func (p *Process) wait(unwatch func() bool) {
-	defer close(p.done)
-	awaitZombie(p.cmd.Process.Pid)
-	unwatch()
-	ended, stopped := p.leaderEnded()
-	// Nobody is left to ask; the wait for KILL is bounded inside.
-	escaped, survivors, _ := killSession(context.Background(), p.cmd.Process.Pid)
-	cut := p.awaitOutput(drainWait)
-
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_ = p.cmd.Wait() // the status is read below; streams are files, so there is nothing else to fail
-	p.transition(Exited)
-	p.result = Result{
-		ExitCode: p.cmd.ProcessState.ExitCode(), Stopped: stopped, Killed: p.killed,
-		Escaped: escaped, Survivors: survivors, Cut: cut,
-		StartedAt: p.started, EndedAt: ended,
-	}
-	if ws, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		p.result.Signal, p.result.SignalNo = ws.Signal().String(), int(ws.Signal())
-	}
-	for _, line := range p.tail.lines {
-		p.result.Tail = append(p.result.Tail, p.command.redact(line))
-	}
-}
-
-// leaderEnded turns off everything that would signal the leader, and returns
-// when that was and whether it had been asked to stop before.
-func (p *Process) leaderEnded() (at time.Time, stopped bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ended = true
-	if p.kill != nil {
-		p.kill.Stop()
-	}
-	return time.Now(), p.state == Stopping
-}
-
-// awaitZombie blocks until pid, a child of ours, has ended, and does not reap
-// it.
-func awaitZombie(pid int) {
-	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if err != unix.EINTR {
-			return
-		}
-	}
-}
-
-// awaitOutput waits until all output is read, at most limit, and then closes
-// our ends. It reports whether reading had to be cut.
-func (p *Process) awaitOutput(limit time.Duration) (cut bool) {
-	timeout := time.NewTimer(limit)
-	defer timeout.Stop()
-	for _, o := range p.outputs {
-		select {
-		case <-o.read:
-		case <-timeout.C:
-			cut = true
-			timeout.Reset(0) // the others get no time of their own
-		}
-		_ = o.ours.Close() // ends a read that is still going on
-		<-o.read
-	}
-	return cut
-}
-
 // Ref names the process; see Alive and Terminate.
 func (p *Process) Ref() Ref { return p.ref }
 
@@ -265,7 +201,7 @@ func (p *Process) Stop(grace time.Duration) {
 		p.kill, p.killAt = time.AfterFunc(grace, p.killNow), at
 		return
 	}
-	if p.state == Stopping && at.Before(p.killAt) {
+	if p.state == Stopping && !p.killed && at.Before(p.killAt) {
 		p.kill.Reset(grace)
 		p.killAt = at
 	}
@@ -274,19 +210,21 @@ func (p *Process) Stop(grace time.Duration) {
 func (p *Process) killNow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ended {
+	if p.ended || p.killed {
 		return
 	}
 	p.killed = true
 	_ = signalGroup(p.ref.PID, unix.SIGKILL) // cannot fail for a child of ours
+	p.kill = time.AfterFunc(p.kernel.killWait, func() { close(p.hung) })
 }
 
-// Done is closed when the process is gone and its output is read.
+// Done is closed when Wait has its answer.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Wait blocks until the process is gone and its output is read, and returns how
 // it ended. It may be called any number of times. After Stop(grace) it returns
-// within grace and about 12 seconds, whatever the process does.
+// within grace and about 13 seconds, whatever the process does: one that KILL
+// does not end within 10 s is given up, see Result.Hung.
 func (p *Process) Wait() Result {
 	<-p.done
 	p.mu.Lock()

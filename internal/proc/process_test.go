@@ -139,6 +139,59 @@ func TestAChildThatIgnoresTermIsKilledAfterTheGraceTime(t *testing.T) {
 	}
 }
 
+// A br whose target is on a dead mount does not die of KILL. Nobody may wait
+// for it for ever.
+func TestAProcessThatKillDoesNotEndIsGivenUp(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	r, release := newRecorder(), make(chan struct{})
+	c := command("ignore-term", r)
+	p, err := proc.StartHung(t.Context(), c, release, 100*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.await(t, "ready")
+	begin := time.Now()
+	p.Stop(50 * time.Millisecond)
+	res := p.Wait()
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("took %v", took)
+	}
+	if !res.Hung() || !res.Killed || !res.Stopped || res.ExitCode != -1 || res.SignalNo != 0 || res.PID != p.Ref().PID {
+		t.Errorf("result %+v, want a hung process, killed by us, with no end of its own", res)
+	}
+	if diff := cmp.Diff([]int{p.Ref().PID}, res.Survivors); diff != "" || len(res.Escaped) > 0 {
+		t.Errorf("escaped %v, survivors (-want +got):\n%s", res.Escaped, diff)
+	}
+	if len(res.Tail) != 1 || p.State() != proc.Exited {
+		t.Errorf("tail %q, state %v", res.Tail, p.State())
+	}
+	p.Stop(0) // nothing to do, and no panic
+	close(release)
+	goleak.VerifyNone(t, before) // it is reaped when the kernel lets go of it
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d", res.PID)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("not reaped: %v", err)
+	}
+}
+
+func TestAProcessThatEndsInTheLastMomentIsNotGivenUp(t *testing.T) {
+	r, release := newRecorder(), make(chan struct{})
+	c := command("leave-child-own-session", r) // its output is held open: 2 s for the end to arrive
+	p, err := proc.StartHung(t.Context(), c, release, time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Sscan(r.await(t, "child "), &pid); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
+	p.Stop(0)
+	time.AfterFunc(500*time.Millisecond, func() { close(release) })
+	if res := p.Wait(); res.Hung() || len(res.Survivors) > 0 {
+		t.Errorf("result %+v, want an end", res)
+	}
+}
+
 func TestAShorterGraceTimeCountsAndALongerOneDoesNot(t *testing.T) {
 	r := newRecorder()
 	p := start(t, command("ignore-term", r))

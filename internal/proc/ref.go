@@ -31,6 +31,7 @@ var ErrOrphans = errors.New("processes of its group are left")
 const (
 	pollEvery = 20 * time.Millisecond
 	killWait  = 10 * time.Second // for KILL to take effect; longer means it hangs in the kernel
+	lastLook  = time.Second      // the same, when there is no more time than that
 )
 
 // refOf names the process that has this id now.
@@ -75,7 +76,7 @@ func Terminate(ctx context.Context, ref Ref, grace time.Duration) error {
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	if _, left, err = killSession(ctx, ref.PID); err == nil && len(left) > 0 {
+	if _, left, err = killSession(ctx, ref.PID, killWait); err == nil && len(left) > 0 {
 		err = fmt.Errorf("terminate process %d: %v still there %v after KILL", ref.PID, left, killWait)
 	}
 	return err
@@ -83,14 +84,14 @@ func Terminate(ctx context.Context, ref Ref, grace time.Duration) error {
 
 // killSession kills every process of the group and the session that pid leads
 // and waits until they are gone. It returns whom it found, and who is left
-// after killWait. The caller must know that the group is ours: that the leader
+// after limit. The caller must know that the group is ours: that the leader
 // is alive or not reaped, or was seen alive and the group not empty since.
-func killSession(ctx context.Context, pid int) (found, left []int, err error) {
+func killSession(ctx context.Context, pid int, limit time.Duration) (found, left []int, err error) {
 	found, err = members(pid)
 	if err != nil || len(found) == 0 {
 		return nil, nil, err
 	}
-	deadline := time.Now().Add(killWait)
+	deadline := time.Now().Add(limit)
 	for left = found; len(left) > 0 && time.Now().Before(deadline); {
 		_ = unix.Kill(-pid, unix.SIGKILL) // also who was forked since we looked
 		for _, p := range left {          // and who has a group of its own in the session

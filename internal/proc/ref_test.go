@@ -125,6 +125,33 @@ func TestAGroupWithoutItsLeaderIsReportedAndNotKilled(t *testing.T) {
 	}
 }
 
+// Killed while one thread cannot be interrupted: the first thread shows Z, as
+// that of a process that is gone does.
+func TestAProcessWhoseFirstThreadEndedIsAlive(t *testing.T) {
+	ref := startForeign(t, "first-thread-ends")
+	line := func() string {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", ref.PID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(line(), ") Z "); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) { // /proc has no event for it
+			t.Fatalf("its first thread does not end: %s", line())
+		}
+	}
+	if !proc.Alive(ref) {
+		t.Error("counts as dead")
+	}
+	if err := proc.Terminate(t.Context(), ref, 0); err != nil {
+		t.Fatal(err)
+	}
+	if proc.Alive(ref) {
+		t.Error("alive after its end")
+	}
+}
+
 // runAsParent is a first life of a program: it starts a child and is killed.
 func runAsParent() {
 	p, err := proc.Start(context.Background(), proc.Command{

@@ -14,11 +14,17 @@ type stat struct {
 	state      byte // field 3: R running, S sleeping, Z zombie, X dead, …
 	pgrp       int  // field 5
 	session    int  // field 6
+	threads    int  // field 20
 	startTicks uint64
 }
 
-// dead reports whether the process has ended and only its entry is left.
-func (s stat) dead() bool { return s.state == 'Z' || s.state == 'X' || s.state == 'x' }
+// dead reports whether the process has ended and only its entry is left. The
+// state is that of the first thread alone, so other threads must be gone too: a
+// killed process with one thread in a system call that cannot be interrupted
+// shows Z, and still holds its files.
+func (s stat) dead() bool {
+	return s.threads <= 1 && (s.state == 'Z' || s.state == 'X' || s.state == 'x')
+}
 
 func readStat(pid int) (stat, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -53,11 +59,15 @@ func parseStat(line string) (stat, error) {
 	if err != nil {
 		return stat{}, fmt.Errorf("stat field 6: %w", err)
 	}
+	threads, err := strconv.Atoi(f[20-after])
+	if err != nil {
+		return stat{}, fmt.Errorf("stat field 20: %w", err)
+	}
 	ticks, err := strconv.ParseUint(f[22-after], 10, 64)
 	if err != nil {
 		return stat{}, fmt.Errorf("stat field 22: %w", err)
 	}
-	return stat{state: f[0][0], pgrp: pgrp, session: session, startTicks: ticks}, nil
+	return stat{state: f[0][0], pgrp: pgrp, session: session, threads: threads, startTicks: ticks}, nil
 }
 
 // bootID identifies this boot of the machine: process ids and start ticks mean

@@ -11,7 +11,7 @@ import "fmt"
 //	starting   exited    the fork did not work
 //	running    stopping  Stop was called, or the context ended
 //	running    exited    the leader ended by itself
-//	stopping   exited    the leader ended after TERM or KILL
+//	stopping   exited    the leader ended after TERM or KILL, or was given up
 //
 // exited is final: the leader is reaped and its session is empty, or what could
 // not be ended is listed in Result.Survivors.

@@ -43,6 +43,24 @@ func TestStatLinesAreReadWhateverTheProgramIsCalled(t *testing.T) {
 	}
 }
 
+func TestAProcessIsDeadOnlyWhenAllItsThreadsAre(t *testing.T) {
+	for name, tt := range map[string]struct {
+		state, threads string
+		want           bool
+	}{
+		"runs":                               {"S", "9", false},
+		"zombie":                             {"Z", "1", true},
+		"being removed":                      {"X", "0", true},
+		"killed, a thread is in the kernel":  {"Z", "2", false},
+		"waits in the kernel, not interrupt": {"D", "1", false},
+	} {
+		line := "77 (br) " + tt.state + " 1 77 77 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 " + tt.threads + " 0 987654321 1 2"
+		if got, err := proc.Dead(line); got != tt.want || err != nil {
+			t.Errorf("%s: dead %v, %v", name, got, err)
+		}
+	}
+}
+
 func TestLinesDoNotDependOnHowTheyArrive(t *testing.T) {
 	const text = "a\r\nbb\rccc\n\n\rdddddddddddddddddddd\nend"
 	want := []string{"a", "bb", "ccc", "dddddddd", "end"}
