@@ -99,7 +99,9 @@ func (a *Attempt) launch(ctx context.Context, l Launch) error {
 	}
 	if err := l.OnStarted(a.Ref()); err != nil {
 		process.Stop(0)
-		process.Wait()
+		if res := process.Wait(); res.Hung() {
+			err = fmt.Errorf("%w; %s", err, hangs(res))
+		}
 		return fmt.Errorf("record the child: %w", err)
 	}
 	return nil
@@ -167,7 +169,7 @@ func (a *Attempt) report(err error) bool {
 func (a *Attempt) judge(res proc.Result) policy.Outcome {
 	o, canResume := a.engine.judge.outcome(a.parser.Report(), res)
 	o.Reason, o.Hint = bounded(a.redactor.redact(o.Reason)), bounded(a.redactor.redact(o.Hint))
-	if o.Class == policy.OutcomeSuccess {
+	if o.Class == policy.OutcomeSuccess || res.Hung() { // a mount on which br hangs does not answer us either
 		return o
 	}
 	// br is gone; looking at the target is bounded by the engine's own timeout.
@@ -201,7 +203,10 @@ func (a *Attempt) Stop(grace time.Duration) { a.process.Stop(grace) }
 // Done is closed when br is gone and the outcome is known.
 func (a *Attempt) Done() <-chan struct{} { return a.done }
 
-// Wait blocks until br is gone and returns how it ended.
+// Wait blocks until br is gone and returns how it ended. After Stop(grace) it
+// returns within grace and about a minute: 13 s for a br that not even KILL
+// ends, which is given up with the class killed and not resumable (Left then
+// tells when it is gone), else up to Config.Timeout for a look at the target.
 func (a *Attempt) Wait() policy.Outcome {
 	<-a.done
 	return a.outcome

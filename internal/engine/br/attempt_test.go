@@ -13,6 +13,7 @@ import (
 
 	"github.com/brctl/brctl/internal/engine/br"
 	"github.com/brctl/brctl/internal/engine/br/brtest"
+	"github.com/brctl/brctl/internal/proc"
 	"github.com/brctl/brctl/pkg/policy"
 )
 
@@ -178,6 +179,30 @@ func TestABrThatIgnoresTermIsKilled(t *testing.T) {
 	a.Stop(200 * time.Millisecond)
 	if o := a.Wait(); o.Class != policy.OutcomeKilled || !o.Stopped || !strings.Contains(o.Reason, "sent by brctl") {
 		t.Errorf("outcome %+v", o)
+	}
+}
+
+// A dead mount holds br in the kernel, where KILL does not reach it.
+func TestABrThatKillDoesNotEndIsNamedAndNotContinued(t *testing.T) {
+	dir := t.TempDir()
+	mkdir(t, dir, "checkpoints/backup")
+	checkpoint := filepath.Join(dir, "checkpoints/backup/checkpoint.meta")
+	if err := os.WriteFile(checkpoint, []byte(`{"gc-service-id":"br-1","backup-ts":5}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := br.New(br.Config{Binary: "br"})
+	killed := proc.Result{PID: 4711, ExitCode: -1, Stopped: true, Killed: true, SignalNo: 9, Signal: "killed"}
+	if o := e.JudgeAt("local://"+dir, killed); !o.Resumable || o.BackupTS != 5 {
+		t.Errorf("killed: %+v, want one to continue", o)
+	}
+	hung := proc.Result{PID: 4711, ExitCode: -1, Stopped: true, Killed: true, Survivors: []int{4711}}
+	o := e.JudgeAt("local://"+dir, hung)
+	const reason = "br (pid 4711) does not end although it was killed: it waits in the kernel, e.g. for a dead mount"
+	if o.Class != policy.OutcomeKilled || o.Reason != reason || o.Resumable || o.ExitCode != -1 || !o.Stopped || o.Hint == "" {
+		t.Errorf("hung: %+v", o)
+	}
+	if o.BackupTS != 0 {
+		t.Error("hung: the dead mount was read")
 	}
 }
 

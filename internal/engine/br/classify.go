@@ -56,6 +56,10 @@ func (c *classifier) outcome(r Report, res proc.Result) (o policy.Outcome, canRe
 	text := realError(r)
 	rule := c.apply(&o, text)
 	switch {
+	case res.Hung():
+		o.Class, o.Hint = policy.OutcomeKilled, "bring the mount back or restart this host; until then br may hold files and its lock there"
+		o.Reason = joinNonEmpty("; last words: ", hangs(res), text)
+		rule.noResume = true // not beside a br that may wake up
 	case res.SignalNo != 0:
 		o.Class = policy.OutcomeKilled
 		o.Reason = joinNonEmpty("; last words: ", killedBy(res), text)
@@ -115,6 +119,10 @@ func killedBy(res proc.Result) string {
 		return text + " (OOM?)"
 	}
 	return text
+}
+
+func hangs(res proc.Result) string {
+	return fmt.Sprintf("br (pid %d) does not end although it was killed: it waits in the kernel, e.g. for a dead mount", res.PID)
 }
 
 func interrupted(r Report, res proc.Result) string {

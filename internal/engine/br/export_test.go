@@ -8,6 +8,14 @@ import (
 // Judge opens the classifier to tests: the outcome of a text, without a child.
 func Judge(r Report, res proc.Result) (policy.Outcome, bool) { return newClassifier().outcome(r, res) }
 
+// JudgeAt is the verdict on an attempt that ended so, and said nothing, with a
+// look at its target.
+func (e *Engine) JudgeAt(storageURL string, res proc.Result) policy.Outcome {
+	a := &Attempt{engine: e, inv: policy.Invocation{StorageURL: storageURL}, redactor: e.redactor,
+		parser: NewParser(func(policy.AttemptEvent) {})}
+	return a.judge(res)
+}
+
 // Follower opens the log follower to tests.
 type Follower = follower
 
