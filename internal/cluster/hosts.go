@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/brctl/brctl/pkg/policy"
 )
@@ -17,9 +16,6 @@ const (
 	sourceQuota      = "quota"
 	sourceHardware   = "cluster_hardware"
 )
-
-// namesShown is how many names a warning lists before it counts the rest.
-const namesShown = 5
 
 // hosts groups stores by the host part of their addresses and finds each host's
 // cores.
@@ -153,41 +149,4 @@ func sharedLabels(stores []policy.Store) []string {
 		}
 	}
 	return warn("several addresses carry one host label; they count as different hosts, though they may share a machine's CPU: %s", shared)
-}
-
-// storeWarnings says what cannot be read of stores that br will ask for data.
-func storeWarnings(c policy.Cluster) []string {
-	var silent, blind []string
-	for _, s := range c.BackupStores() {
-		name := fmt.Sprintf("store %d at %s", s.ID, s.Address)
-		switch {
-		case s.Silent:
-			silent = append(silent, name+since(s.LastHeartbeat))
-		case s.StatusAddress == "":
-			blind = append(blind, name)
-		}
-	}
-	return slices.Concat(
-		warn("no heartbeat, so not set and not watched, while br may be many times slower (pingcap/tidb#42973): %s", silent),
-		warn("no status address, so CPU and threads are unknown: %s", blind),
-	)
-}
-
-func since(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return " (last " + t.UTC().Format(time.RFC3339) + ")"
-}
-
-// warn makes one warning of what has one cause, or none.
-func warn(format string, names []string) []string {
-	if len(names) == 0 {
-		return nil
-	}
-	shown := names
-	if len(names) > namesShown {
-		shown = append(slices.Clone(names[:namesShown]), fmt.Sprintf("and %d more", len(names)-namesShown))
-	}
-	return []string{fmt.Sprintf(format, strings.Join(shown, ", "))}
 }

@@ -3,7 +3,9 @@
 // hosts, with the cores, region size and number of tables that other sources
 // know.
 //
-// PD must answer. Everything else may be missing: it is then unknown (zero) and
+// PD must answer, the size of every living store included: a plan stands on their
+// sum, and a part of it would look like a smaller cluster. Everything else may be
+// missing: it is then unknown (zero) and
 // said once in Cluster.Warnings, and never replaced by a default. The package
 // keeps nothing between calls and refuses to guess.
 package cluster
@@ -39,7 +41,9 @@ type PD interface {
 	ClusterID(ctx context.Context) (uint64, error)
 	ClusterVersion(ctx context.Context) (string, error)
 	MaxReplicas(ctx context.Context) (int, error)
-	Stores(ctx context.Context) ([]policy.Store, error)
+	// StoresWithSizes returns an error where a living store's size is not known;
+	// a silent one's may be missing (0).
+	StoresWithSizes(ctx context.Context) ([]policy.Store, error)
 }
 
 // Hardware is what TiDB's cluster_hardware says of the CPU of one TiKV; zero is
@@ -105,7 +109,7 @@ func Load(ctx context.Context, src Sources) (policy.Cluster, error) {
 	}
 	var hostWarnings []string
 	c.Hosts, hostWarnings = hosts(c.BackupStores(), src.HostCores, r)
-	c.Warnings = slices.Concat(storeWarnings(c), r.warnings, hostWarnings)
+	c.Warnings = slices.Concat(storeWarnings(c), leaderWarnings(c), r.warnings, hostWarnings)
 	return c, nil
 }
 
@@ -119,7 +123,7 @@ func readPD(ctx context.Context, pd PD) (c policy.Cluster, err error) {
 	if c.Replicas, err = pd.MaxReplicas(ctx); err != nil {
 		return c, err
 	}
-	c.Stores, err = pd.Stores(ctx)
+	c.Stores, err = pd.StoresWithSizes(ctx)
 	return c, err
 }
 

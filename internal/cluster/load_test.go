@@ -21,15 +21,15 @@ type fakePD struct {
 	err    error
 }
 
-func (f fakePD) ClusterID(context.Context) (uint64, error)      { return 7300000000000000021, f.err }
-func (f fakePD) ClusterVersion(context.Context) (string, error) { return "8.5.0", f.err }
-func (f fakePD) MaxReplicas(context.Context) (int, error)       { return 3, f.err }
-func (f fakePD) Stores(context.Context) ([]policy.Store, error) { return f.stores, f.err }
+func (f fakePD) ClusterID(context.Context) (uint64, error)               { return 7300000000000000021, f.err }
+func (f fakePD) ClusterVersion(context.Context) (string, error)          { return "8.5.0", f.err }
+func (f fakePD) MaxReplicas(context.Context) (int, error)                { return 3, f.err }
+func (f fakePD) StoresWithSizes(context.Context) ([]policy.Store, error) { return f.stores, f.err }
 
 // tikv is a store that is up, on port 20160+n of host.
 func tikv(id uint64, host string, n int) policy.Store {
 	return policy.Store{
-		ID: id, Host: host, State: policy.StoreUp,
+		ID: id, Host: host, State: policy.StoreUp, CapacityBytes: policy.TiB, UsedBytes: 100 * policy.GiB,
 		Address: fmt.Sprintf("%s:%d", host, 20160+n), StatusAddress: fmt.Sprintf("%s:%d", host, 20180+n),
 	}
 }
@@ -62,6 +62,7 @@ func load(t *testing.T, src cluster.Sources) policy.Cluster {
 // is cut off and one that is gone.
 func mixed() []policy.Store {
 	up, offline, cutOff, gone := tikv(1, "192.0.2.21", 0), tikv(4, "192.0.2.22", 0), tikv(5, "192.0.2.23", 0), tikv(6, "192.0.2.24", 0)
+	up.LeaderCount = 800
 	offline.State, offline.LeaderCount = policy.StoreOffline, 812
 	cutOff.Silent, cutOff.LastHeartbeat = true, time.Date(2026, 11, 30, 2, 0, 0, 0, time.UTC)
 	gone.State = policy.StoreTombstone
@@ -99,7 +100,10 @@ func TestOnlyLivingTiKVIsATargetAndOnlyItIsAsked(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"192.0.2.21:20180": 1, "192.0.2.22:20180": 1}, asked); diff != "" {
 		t.Errorf("status ports asked differ (-want +got):\n%s", diff)
 	}
-	want := []string{"no heartbeat, so not set and not watched, while br may be many times slower (pingcap/tidb#42973): store 5 at 192.0.2.23:20160 (last 2026-11-30T02:00:00Z)"}
+	want := []string{
+		"no heartbeat, so not set and not watched, while br may be many times slower (pingcap/tidb#42973): store 5 at 192.0.2.23:20160 (last 2026-11-30T02:00:00Z)",
+		"being scaled in, which moves regions while they are backed up: store 4 at 192.0.2.22:20160 (812 leaders)",
+	}
 	if diff := cmp.Diff(want, c.Warnings); diff != "" {
 		t.Errorf("warnings differ (-want +got):\n%s", diff)
 	}

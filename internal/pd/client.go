@@ -1,14 +1,14 @@
 // Package pd is brctl's one door to PD, the placement driver of a TiDB cluster:
-// its stores, configuration, members, clock, GC safepoints, and the lease in
-// its etcd that keeps two brctl off one cluster.
+// its stores, configuration, clock, GC safepoints, and the lease in its etcd
+// that keeps two brctl off one cluster.
 //
 // Three protocols live on PD's client port, and each is used for what only it
 // can do:
 //
 //   - gRPC through the official client, which follows the leader: the
 //     timestamp oracle, service safepoints, and the exact sizes of a store.
-//   - HTTP/JSON: the lists of stores and safepoints, configuration, health.
-//     gRPC has no leader counts and no list of service safepoints.
+//   - HTTP/JSON: the lists of stores and safepoints, configuration. gRPC has no
+//     leader counts and no list of service safepoints.
 //   - etcd: the lease.
 //
 // A Client is made without touching the network; it connects on first use and

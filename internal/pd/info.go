@@ -52,24 +52,6 @@ func (c *Client) MaxReplicas(ctx context.Context) (int, error) {
 	return config.MaxReplicas, nil
 }
 
-// Member is one PD server.
-type Member struct {
-	ID         uint64   `json:"member_id"`
-	Name       string   `json:"name"`
-	ClientURLs []string `json:"client_urls"`
-	Healthy    bool     `json:"health"`
-}
-
-// Members returns PD's members and whether each of them answers the one that
-// was asked.
-func (c *Client) Members(ctx context.Context) ([]Member, error) {
-	var members []Member
-	if err := c.get(ctx, "/pd/api/v1/health", &members); err != nil {
-		return nil, fmt.Errorf("read pd members: %w", err)
-	}
-	return members, nil
-}
-
 // TSO takes one timestamp from PD's oracle. Its physical part is the only clock
 // on which all of a cluster agrees.
 func (c *Client) TSO(ctx context.Context) (ts policy.TS, err error) {

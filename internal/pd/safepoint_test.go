@@ -1,15 +1,12 @@
 package pd_test
 
 import (
-	"errors"
 	"math"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/brctl/brctl/internal/pd"
 	"github.com/brctl/brctl/pkg/policy"
 )
 
@@ -62,47 +59,20 @@ func TestAnAnswerWithoutASafePointIsNotZero(t *testing.T) {
 	}
 }
 
-func TestAServiceSafePointIsHeldUntilItsTTLOrRemoval(t *testing.T) {
+func TestAServiceSafePointIsRemovedAloneAndTwiceIsNoError(t *testing.T) {
 	fake, c := startOne(t)
-	set := func() error { return c.SetServiceSafePoint(t.Context(), "br-1", 90*time.Second, 446100000000000001) }
-	if err := set(); err != nil {
-		t.Fatal(err)
-	}
-	got := fake.Services()["br-1"]
-	if got.SafePoint != 446100000000000001 || got.ExpiredAt < fake.Now().Unix()+88 || got.ExpiredAt > fake.Now().Unix()+90 {
-		t.Errorf("pd has %+v", got)
-	}
-	fake.Advance(2 * time.Minute)
-	if err := c.SetServiceSafePoint(t.Context(), "br-2", time.Minute, 446200000000000000); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := fake.Services()["br-1"]; ok {
-		t.Error("br-1 outlived its ttl")
-	}
+	ours := policy.ServiceSafePoint{ServiceID: "br-1", ExpiredAt: math.MaxInt64, SafePoint: 446200000000000000}
+	theirs := policy.ServiceSafePoint{ServiceID: "br-2", ExpiredAt: math.MaxInt64, SafePoint: 446100000000000001}
+	fake.SetService(ours)
+	fake.SetService(theirs)
 	for range 2 {
-		if err := c.RemoveServiceSafePoint(t.Context(), "br-2"); err != nil {
+		if err := c.RemoveServiceSafePoint(t.Context(), "br-1"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, ok := fake.Services()["br-2"]; ok {
-		t.Error("br-2 is still there")
-	}
-}
-
-func TestASafePointThatPDSilentlyRefusesIsAnError(t *testing.T) {
-	fake, c := startOne(t)
-	fake.SetService(policy.ServiceSafePoint{ServiceID: "gc_worker", ExpiredAt: math.MaxInt64, SafePoint: 200})
-	err := c.SetServiceSafePoint(t.Context(), "br-1", time.Minute, 199)
-	var behind *pd.SafePointBehindError
-	if !errors.As(err, &behind) {
-		t.Fatalf("got %v", err)
-	}
-	want := pd.SafePointBehindError{ServiceID: "br-1", SafePoint: 199, Minimum: 200}
-	if *behind != want {
-		t.Errorf("got %+v, want %+v", *behind, want)
-	}
-	if _, ok := fake.Services()["br-1"]; ok {
-		t.Error("the fake stored it")
+	want := map[string]policy.ServiceSafePoint{"br-2": theirs}
+	if diff := cmp.Diff(want, fake.Services()); diff != "" {
+		t.Errorf("pd has (-want +got):\n%s", diff)
 	}
 }
 
@@ -114,12 +84,6 @@ func TestTheGCWorkersSafePointIsNeverTouched(t *testing.T) {
 		if err := c.RemoveServiceSafePoint(t.Context(), id); err == nil {
 			t.Errorf("removing %q: want an error", id)
 		}
-		if err := c.SetServiceSafePoint(t.Context(), id, time.Minute, 300); err == nil {
-			t.Errorf("setting %q: want an error", id)
-		}
-	}
-	if err := c.SetServiceSafePoint(t.Context(), "br-1", 999*time.Millisecond, 300); err == nil {
-		t.Error("a ttl that rounds to 0 would remove: want an error")
 	}
 	if got := fake.Services()["gc_worker"]; got != worker {
 		t.Errorf("gc_worker is now %+v", got)

@@ -3,6 +3,7 @@ package pd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -34,6 +35,9 @@ const (
 	wireTombstone = 2
 )
 
+// errNoStats: no disk has a capacity of 0, PD's answer before the first heartbeat.
+var errNoStats = errors.New("pd has no statistics of it: no heartbeat since pd's leader changed")
+
 // storesPath asks for all states: PD leaves tombstones out unless told so.
 const storesPath = "/pd/api/v1/stores?state=0&state=1&state=2"
 
@@ -64,27 +68,41 @@ type wireLabel struct {
 	Value string `json:"value"`
 }
 
-// Stores returns every store that PD remembers, tombstones included, by id.
+// Stores returns every store that PD remembers, tombstones included, by id,
+// without sizes: one request, whatever the size of the cluster.
 //
 // Silent is judged by PD's clock, not ours: it is PD's word (Disconnected,
-// Down) for stores that are Up, and the age of the last heartbeat for all,
-// since PD goes on calling a dead store Offline while it is being scaled in.
-// For some seconds after PD's leader has changed, a living store may look
-// silent: the new leader knows only the last heartbeat that was persisted.
+// Down) for stores that are Up, and for all the age of the last heartbeat, since
+// PD goes on calling a dead store Offline while it is being scaled in. The
+// newest heartbeat of the list stands for PD's now: stores report every 10 s, so
+// it lags by that much at most while any store lives, and where none does, PD's
+// word is left. For some seconds after PD's leader has changed, a living store
+// may look silent: the new leader knows only the last heartbeat that was
+// persisted.
 func (c *Client) Stores(ctx context.Context) ([]policy.Store, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
 	var list storeList
 	if err := c.get(ctx, storesPath, &list); err != nil {
 		return nil, fmt.Errorf("read stores: %w", err)
 	}
-	now, err := c.TSO(ctx)
+	stores, err := list.stores()
 	if err != nil {
 		return nil, fmt.Errorf("read stores: %w", err)
 	}
-	stores, err := list.stores(now.Time())
+	return stores, nil
+}
+
+// StoresWithSizes is Stores with the sizes of the stores that br will ask for
+// data, one request more for each of them. A plan stands on the sum of these
+// sizes, so a size that a living store does not have within Config.Timeout is an
+// error. Only a silent store may be left without (all sizes 0): PD forgets
+// what a store said when PD's leader changes, and this one will not say it
+// again.
+func (c *Client) StoresWithSizes(ctx context.Context) ([]policy.Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	stores, err := c.Stores(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read stores: %w", err)
+		return nil, err
 	}
 	if err := c.readSizes(ctx, stores); err != nil {
 		return nil, fmt.Errorf("read store sizes: %w", err)
@@ -92,7 +110,8 @@ func (c *Client) Stores(ctx context.Context) ([]policy.Store, error) {
 	return stores, nil
 }
 
-func (l storeList) stores(now time.Time) ([]policy.Store, error) {
+func (l storeList) stores() ([]policy.Store, error) {
+	now := l.newestHeartbeat()
 	out := make([]policy.Store, 0, len(l.Stores))
 	for _, w := range l.Stores {
 		state, err := storeState(w.Store.State)
@@ -118,6 +137,14 @@ func (l storeList) stores(now time.Time) ([]policy.Store, error) {
 	}
 	slices.SortFunc(out, func(a, b policy.Store) int { return cmp.Compare(a.ID, b.ID) })
 	return out, nil
+}
+
+func (l storeList) newestHeartbeat() time.Time {
+	var newest int64
+	for _, w := range l.Stores {
+		newest = max(newest, w.Store.LastHeartbeat)
+	}
+	return unixNano(newest)
 }
 
 func storeState(state int) (policy.StoreState, error) {
@@ -161,7 +188,7 @@ func reachableStatusAddress(status, address string) string {
 	return status
 }
 
-// readSizes fills in the sizes of every store that is not a tombstone.
+// readSizes fills in the sizes of the stores that br will ask.
 func (c *Client) readSizes(ctx context.Context, stores []policy.Store) error {
 	id, err := c.ClusterID(ctx)
 	if err != nil {
@@ -170,20 +197,28 @@ func (c *Client) readSizes(ctx context.Context, stores []policy.Store) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(storeRequests)
 	for i := range stores {
-		if stores[i].State != policy.StoreTombstone {
+		if stores[i].BackedUp() {
 			g.Go(func() error { return c.readSize(ctx, id, &stores[i]) })
 		}
 	}
 	return g.Wait()
 }
 
+// readSize waits for a living store's next heartbeat where PD has none yet.
 func (c *Client) readSize(ctx context.Context, clusterID uint64, s *policy.Store) error {
-	stats, err := c.storeStats(ctx, clusterID, s.ID)
-	if err != nil {
-		return fmt.Errorf("store %d: %w", s.ID, err)
+	for {
+		stats, err := c.storeStats(ctx, clusterID, s.ID)
+		if err != nil {
+			return fmt.Errorf("store %d at %s: %w", s.ID, s.Address, err)
+		}
+		s.CapacityBytes, s.AvailableBytes, s.UsedBytes = stats.GetCapacity(), stats.GetAvailable(), stats.GetUsedSize()
+		if s.CapacityBytes > 0 || s.UsedBytes > 0 || s.Silent {
+			return nil
+		}
+		if !pause(ctx) {
+			return fmt.Errorf("store %d at %s: %w", s.ID, s.Address, errNoStats)
+		}
 	}
-	s.CapacityBytes, s.AvailableBytes, s.UsedBytes = stats.GetCapacity(), stats.GetAvailable(), stats.GetUsedSize()
-	return nil
 }
 
 // storeStats asks the leader directly, since the official client's GetStore

@@ -2,6 +2,7 @@ package pd_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,15 +26,24 @@ func TestStoresCarryAllThatPDKnows(t *testing.T) {
 			LeaderCount: 31396, RegionCount: 94188,
 		},
 		{ID: 2, Address: "192.0.2.22:20160", Host: "192.0.2.22", State: policy.StoreTombstone},
-		{ID: 18446744073709551615, Address: "[2001:db8::1]:20160", StatusAddress: "[2001:db8::1]:20180", Host: "2001:db8::1", State: policy.StoreOffline, LeaderCount: 3, LastHeartbeat: now},
+		{ID: 18446744073709551615, Address: "[2001:db8::1]:20160", StatusAddress: "[2001:db8::1]:20180", Host: "2001:db8::1", State: policy.StoreOffline, LeaderCount: 3, LastHeartbeat: now, CapacityBytes: policy.TiB, UsedBytes: 5},
 	}
 	fake.SetStores(want...)
-	got, err := c.Stores(t.Context())
+	got, err := c.StoresWithSizes(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("stores differ (-want +got):\n%s", diff)
+	}
+	want[0].CapacityBytes, want[0].AvailableBytes, want[0].UsedBytes = 0, 0, 0
+	want[2].CapacityBytes, want[2].UsedBytes = 0, 0
+	got, err = c.Stores(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the list differs in more than sizes (-want +got):\n%s", diff)
 	}
 }
 
@@ -47,9 +57,10 @@ const mixedStores = `{"count":4,"stores":[
 
 func TestStoresThatAreNotPlainTiKVAreToldApart(t *testing.T) {
 	fake, c := startOne(t)
-	fake.SetStores(policy.Store{ID: 823752656}, policy.Store{ID: 1, UsedBytes: 7}, policy.Store{ID: 4}, policy.Store{ID: 5})
+	// The TiFlash is not among those whose sizes are asked for: PD need not know it.
+	fake.SetStores(policy.Store{ID: 1, UsedBytes: 7}, policy.Store{ID: 4, UsedBytes: 8}, policy.Store{ID: 5})
 	fake.Reply(0, storesPath, http.StatusOK, mixedStores)
-	got, err := c.Stores(t.Context())
+	got, err := c.StoresWithSizes(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +77,7 @@ func TestStoresThatAreNotPlainTiKVAreToldApart(t *testing.T) {
 	}
 	want := []view{
 		{1, policy.StoreUp, false, false, 31396, 7},
-		{4, policy.StoreOffline, false, false, 812, 0},
+		{4, policy.StoreOffline, false, false, 812, 8},
 		{5, policy.StoreUp, false, true, 0, 0},
 		{823752656, policy.StoreUp, true, true, 0, 0},
 	}
@@ -79,23 +90,24 @@ func TestSilenceIsJudgedByPDsClock(t *testing.T) {
 	fake, c := startOne(t)
 	fake.Advance(-48 * time.Hour) // our clock is two days ahead
 	beat := fake.Now().UTC()
-	fake.SetStores(
-		policy.Store{ID: 1, Address: "a:1", State: policy.StoreUp, LastHeartbeat: beat},
-		policy.Store{ID: 2, Address: "b:1", State: policy.StoreOffline, LastHeartbeat: beat, LeaderCount: 1},
-		policy.Store{ID: 3, Address: "c:1", State: policy.StoreOffline, LeaderCount: 1}, // PD does not say
-	)
-	for _, step := range []struct {
-		after time.Duration
-		want  []bool
-	}{{0, []bool{false, false, false}}, {19 * time.Second, []bool{false, false, false}}, {2 * time.Second, []bool{true, true, false}}} {
-		fake.Advance(step.after)
+	for age, want := range map[time.Duration][]bool{
+		0:                {false, false, false, false},
+		20 * time.Second: {false, false, false, false},
+		21 * time.Second: {false, true, true, false},
+	} {
+		fake.SetStores(
+			policy.Store{ID: 1, Address: "a:1", State: policy.StoreUp, LastHeartbeat: beat},
+			policy.Store{ID: 2, Address: "b:1", State: policy.StoreUp, LastHeartbeat: beat.Add(-age)},
+			policy.Store{ID: 3, Address: "c:1", State: policy.StoreOffline, LastHeartbeat: beat.Add(-age), LeaderCount: 1},
+			policy.Store{ID: 4, Address: "d:1", State: policy.StoreOffline, LeaderCount: 1}, // PD does not say
+		)
 		stores, err := c.Stores(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, s := range stores {
-			if s.Silent != step.want[i] {
-				t.Errorf("store %d after %s: silent %t", s.ID, step.after, s.Silent)
+			if s.Silent != want[i] {
+				t.Errorf("store %d, %s behind the newest heartbeat: silent %t", s.ID, age, s.Silent)
 			}
 		}
 	}
@@ -139,12 +151,50 @@ func TestAnEmptyClusterHasNoStores(t *testing.T) {
 	}
 }
 
-func TestAStoreThatVanishesBetweenTwoRequestsIsAnError(t *testing.T) {
+func TestTheListNeedsNothingButOneRequest(t *testing.T) {
 	fake, c := startOne(t)
-	fake.Reply(0, storesPath, http.StatusOK, mixedStores)
-	_, err := c.Stores(t.Context())
-	if err == nil {
-		t.Fatal("want an error: a size of 0 would make the backup look short")
+	fake.Reply(0, storesPath, http.StatusOK, mixedStores) // of stores that GetStore does not know
+	got, err := c.Stores(t.Context())
+	if err != nil || len(got) != 4 {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestASizeThatALivingStoreDoesNotHaveIsAnError(t *testing.T) {
+	fake := pdtest.Start(t, 1)
+	c := newClient(t, time.Second, fake.URLs()...)
+	known := policy.Store{ID: 1, Address: "a:1", State: policy.StoreUp, UsedBytes: 7}
+	// As after a change of PD's leader, until the store's next heartbeat.
+	fake.SetStores(known, policy.Store{ID: 2, Address: "b:1", State: policy.StoreUp})
+	if _, err := c.StoresWithSizes(t.Context()); err == nil || !strings.Contains(err.Error(), "store 2 at b:1") {
+		t.Errorf("got %v, want an error that names the store: 0 would make the backup look short", err)
+	}
+
+	fake.Reply(0, storesPath, http.StatusOK, mixedStores) // store 4 is unknown a moment later
+	if _, err := c.StoresWithSizes(t.Context()); err == nil || !strings.Contains(err.Error(), "store 4 at 192.0.2.22:20160") {
+		t.Errorf("got %v, want an error that names the store", err)
+	}
+}
+
+func TestASizeThatComesWithTheNextHeartbeatIsWaitedFor(t *testing.T) {
+	fake, c := startOne(t)
+	s := policy.Store{ID: 1, Address: "a:1", State: policy.StoreUp}
+	fake.SetStores(s)
+	s.CapacityBytes, s.UsedBytes = 9, 7
+	beat := time.AfterFunc(300*time.Millisecond, func() { fake.SetStores(s) })
+	defer beat.Stop()
+	got, err := c.StoresWithSizes(t.Context())
+	if err != nil || got[0].UsedBytes != 7 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestASilentStoreMayHaveNoSize(t *testing.T) {
+	fake, c := startOne(t)
+	fake.SetStores(policy.Store{ID: 1, Address: "a:1", State: policy.StoreUp, Silent: true})
+	got, err := c.StoresWithSizes(t.Context())
+	if err != nil || !got[0].Silent || got[0].CapacityBytes != 0 {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
@@ -153,11 +203,11 @@ func TestAThousandStoresAreReadAtOnce(t *testing.T) {
 	c := newClient(t, 20*time.Second, fake.URLs()...)
 	stores := make([]policy.Store, 1000)
 	for i := range stores {
-		stores[i] = policy.Store{ID: uint64(i + 1), Address: "a:1", State: policy.StoreUp, UsedBytes: uint64(i)}
+		stores[i] = policy.Store{ID: uint64(i + 1), Address: "a:1", State: policy.StoreUp, CapacityBytes: policy.TiB, UsedBytes: uint64(i)}
 	}
 	fake.SetStores(stores...)
 	began := time.Now()
-	got, err := c.Stores(t.Context())
+	got, err := c.StoresWithSizes(t.Context())
 	if err != nil || len(got) != 1000 || got[999].UsedBytes != 999 {
 		t.Fatalf("got %d stores, %v", len(got), err)
 	}

@@ -39,8 +39,6 @@ func (f *FakePD) serveJSON(w http.ResponseWriter, r *http.Request) {
 		answer = Version
 	case "/pd/api/v1/config/replicate":
 		answer = map[string]any{"max-replicas": f.replicas, "location-labels": "host"}
-	case "/pd/api/v1/health":
-		answer = f.healthJSON()
 	case "/pd/api/v1/gc/safepoint":
 		answer = f.safePointsJSON()
 	default:
@@ -110,16 +108,6 @@ func stateName(s policy.Store) string {
 		return "Disconnected"
 	}
 	return "Up"
-}
-
-func (f *FakePD) healthJSON() any {
-	var out []any
-	for _, m := range f.members {
-		out = append(out, map[string]any{
-			"name": m.name(), "member_id": m.id(), "client_urls": []string{m.url}, "health": m.alive(),
-		})
-	}
-	return out
 }
 
 // safePointsJSON lists expired services too, as older PD does.
