@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -46,22 +48,21 @@ not skip the restore.
 }
 
 func runNow(ctx context.Context, s streams, opts app.RunNowOptions, output string) error {
-	ctx, release := stopOnSignal(ctx, s)
+	show := newMailbox(newDisplay(s))
+	ctx, release := stopOnSignal(ctx, show.warn)
 	defer release()
-	show := newDisplay(s)
 	opts.Observe = show.update
 	opts.Warn = show.warn
 	result, err := app.RunNow(ctx, opts)
 	show.close()
-	if err != nil {
+	if result.RunID == "" {
 		return err
 	}
+	write := printResult
 	if output == "json" {
-		err = printJSON(s.out, result)
-	} else {
-		err = printResult(s.out, result)
+		write = func(w io.Writer, r app.Result) error { return printJSON(w, r) }
 	}
-	if err != nil {
+	if err := errors.Join(err, write(s.out, result)); err != nil {
 		return err
 	}
 	if code := runCode(result); code != exitOK {
@@ -72,13 +73,16 @@ func runNow(ctx context.Context, s streams, opts app.RunNowOptions, output strin
 
 // stopOnSignal cancels the context at the first signal, as an operator's wish,
 // and says at further ones why it is not over yet.
-func stopOnSignal(ctx context.Context, s streams) (context.Context, func()) {
+func stopOnSignal(ctx context.Context, say func(string)) (context.Context, func()) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// Ctrl-C ends a pipe's reader as well. Unless SIGPIPE is asked for, the next
+	// line that is printed would end this process before settings are restored.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	done := make(chan struct{})
 	finished := make(chan struct{})
 	go func() {
@@ -88,12 +92,12 @@ func stopOnSignal(ctx context.Context, s streams) (context.Context, func()) {
 			case <-done:
 				return
 			case sig := <-signals:
-				if n == 0 {
-					fmt.Fprintf(s.err, "\nbrctl: got %s: stopping br, then putting settings back\n", sig)
-				} else {
-					fmt.Fprintf(s.err, "\nbrctl: still putting settings back; please wait\n")
-				}
 				cancel(app.ErrStoppedByOperator)
+				if n == 0 {
+					say(fmt.Sprintf("%s: stopping br, then putting settings back", sig))
+				} else {
+					say("settings are still being put back; please wait")
+				}
 			}
 		}
 	}()
@@ -135,7 +139,7 @@ func failureCode(reason policy.RunReason) int {
 	}
 }
 
-func printResult(w interface{ Write([]byte) (int, error) }, r app.Result) error {
+func printResult(w io.Writer, r app.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "run        %s\n", r.RunID)
 	fmt.Fprintf(&b, "status     %s", r.Status)
