@@ -189,7 +189,7 @@ func (l leaseOf) Token() int64          { return l.FenceToken() }
 type safePoints struct{ *pd.Client }
 
 func (s safePoints) Release(ctx context.Context, id string) error {
-	return gcwatch.Release(ctx, s.Client, []string{id}, id)
+	return gcwatch.Release(ctx, s.Client, id)
 }
 
 // noLease is for clusters whose etcd cannot be reached.
