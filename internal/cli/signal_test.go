@@ -11,18 +11,11 @@ import (
 	"github.com/brctl/brctl/internal/app"
 )
 
-// says hands over each text that is written to it.
-type says chan string
-
-func (s says) Write(p []byte) (int, error) {
-	s <- string(p)
-	return len(p), nil
-}
-
-func (s says) next(t *testing.T) string {
+// saidNext waits for the next text that is said.
+func saidNext(t *testing.T, said <-chan string) string {
 	t.Helper()
 	select {
-	case text := <-s:
+	case text := <-said:
 		return text
 	case <-time.After(10 * time.Second):
 		t.Fatal("nothing is said about a signal")
@@ -31,13 +24,13 @@ func (s says) next(t *testing.T) string {
 }
 
 func TestTheFirstSignalStopsAndTheSecondOnlyAsksForPatience(t *testing.T) {
-	said := make(says)
-	ctx, release := stopOnSignal(t.Context(), streams{err: said})
-	for _, want := range []string{"got interrupt: stopping br, then putting settings back", "still putting settings back; please wait"} {
+	said := make(chan string)
+	ctx, release := stopOnSignal(t.Context(), func(text string) { said <- text })
+	for _, want := range []string{"interrupt: stopping br, then putting settings back", "settings are still being put back; please wait"} {
 		if err := syscall.Kill(syscall.Getpid(), syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
-		if text := said.next(t); !strings.Contains(text, want) {
+		if text := saidNext(t, said); !strings.Contains(text, want) {
 			t.Errorf("said %q, want %q", text, want)
 		}
 	}
@@ -49,7 +42,7 @@ func TestTheFirstSignalStopsAndTheSecondOnlyAsksForPatience(t *testing.T) {
 }
 
 func TestARunThatEndsByItselfIsNotStopped(t *testing.T) {
-	ctx, release := stopOnSignal(t.Context(), streams{err: make(says)})
+	ctx, release := stopOnSignal(t.Context(), func(text string) { t.Errorf("said %q", text) })
 	if ctx.Err() != nil {
 		t.Error("cancelled without a signal")
 	}
