@@ -5,8 +5,11 @@ import (
 	"time"
 )
 
-// RefOf, ParseStat and MayBecome open what only this package's tests need.
+// RefOf names a process by its id.
 var RefOf = refOf
+
+// GraceWithin is the grace time that a context leaves.
+var GraceWithin = graceWithin
 
 // MayBecome is the table of allowed moves.
 func MayBecome(from, to State) bool { return from.mayBecome(to) }

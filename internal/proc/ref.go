@@ -21,10 +21,39 @@ type Ref struct {
 // IsZero reports whether r names nothing.
 func (r Ref) IsZero() bool { return r.PID == 0 }
 
-// ErrOrphans is wrapped by the error of Terminate when the process itself is
-// gone but members of its group are not. They are not signalled: without the
-// leader nothing proves that the group is still ours.
-var ErrOrphans = errors.New("processes of its group are left")
+// What LeftError wraps.
+var (
+	// ErrAlive means that the process itself lives.
+	ErrAlive = errors.New("process is alive")
+	// ErrOrphans means that the process itself is gone but members of its group
+	// or session are not. Terminate does not signal them: without the leader
+	// nothing proves that the group is still ours.
+	ErrOrphans = errors.New("processes of its group are left")
+)
+
+// LeftError names what is left of a process that Start started and of those
+// that it started. It wraps ErrAlive or ErrOrphans.
+type LeftError struct {
+	Ref  Ref
+	PIDs []int // who lives, in ascending order: the process itself when it is alive, and its group
+}
+
+func (e *LeftError) Error() string {
+	if e.leads() {
+		return fmt.Sprintf("process %d is alive", e.Ref.PID)
+	}
+	return fmt.Sprintf("process %d is gone: %v: %v", e.Ref.PID, ErrOrphans, e.PIDs)
+}
+
+// Unwrap returns ErrAlive or ErrOrphans.
+func (e *LeftError) Unwrap() error {
+	if e.leads() {
+		return ErrAlive
+	}
+	return ErrOrphans
+}
+
+func (e *LeftError) leads() bool { return slices.Contains(e.PIDs, e.Ref.PID) }
 
 // Pauses while a process of an earlier life is watched: it is not our child, so
 // there is nothing to wait on.
@@ -48,38 +77,98 @@ func refOf(pid int) (Ref, error) {
 }
 
 // Alive reports whether exactly this process still runs. One that has ended and
-// was not reaped yet does not.
+// was not reaped yet does not. What cannot be found out counts as no; Left says
+// so instead.
 func Alive(ref Ref) bool {
+	ok, err := alive(ref)
+	return ok && err == nil
+}
+
+func alive(ref Ref) (bool, error) {
 	if ref.IsZero() {
-		return false
+		return false, nil
 	}
 	boot, err := bootID()
 	if err != nil || boot != ref.BootID {
-		return false
+		return false, err
 	}
 	s, err := readStat(ref.PID)
-	return err == nil && s.startTicks == ref.StartTicks && !s.dead()
+	if isGone(err) {
+		return false, nil
+	}
+	return err == nil && s.startTicks == ref.StartTicks && !s.dead(), err
+}
+
+// Left looks for what is left of a process that Start started, here or in an
+// earlier life: nil means nothing, neither the process nor any other of its
+// group and session. Else the error is a LeftError, or says why the answer is
+// not known.
+func Left(ref Ref) error {
+	if ref.IsZero() {
+		return nil
+	}
+	boot, err := bootID()
+	if err != nil || boot != ref.BootID {
+		return err
+	}
+	lives, err := alive(ref)
+	if err != nil {
+		return err
+	}
+	pids, err := members(ref.PID)
+	if err != nil {
+		return err
+	}
+	// A process id is not given again while a group or session of that number
+	// exists: if another process has the id now, ours are gone.
+	if len(pids) == 0 || !lives && slices.Contains(pids, ref.PID) {
+		return nil
+	}
+	return &LeftError{Ref: ref, PIDs: pids}
 }
 
 // Terminate ends a process that an earlier life of ours started with Start, and
 // its group: TERM, then KILL after grace. It returns nil when the process and
-// its group are gone, at once when they already were. A done ctx does not
-// shorten the grace time; it only ends the waiting, with ctx's error.
+// its group are gone, at once when they already were, and a LeftError when the
+// process is gone and others are not.
+//
+// TERM that was sent is followed by KILL whatever becomes of ctx. Its deadline
+// shortens grace, so that time is left to see KILL take effect: 10 s, or half of
+// what there is when that is less. When ctx ends while grace runs, KILL is sent
+// at once and given a second. With a ctx that is already done nothing is sent.
 func Terminate(ctx context.Context, ref Ref, grace time.Duration) error {
-	if !Alive(ref) {
-		return checkOrphans(ref)
+	if err := Left(ref); !errors.Is(err, ErrAlive) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("terminate process %d: %w", ref.PID, context.Cause(ctx))
 	}
 	if err := signalGroup(ref.PID, unix.SIGTERM); err != nil {
 		return fmt.Errorf("terminate process %d: %w", ref.PID, err)
 	}
-	left, err := awaitGone(ctx, ref.PID, grace)
-	if err != nil || len(left) == 0 {
-		return err
+	left, err := awaitGone(ctx, ref.PID, graceWithin(ctx, grace))
+	if err == nil && len(left) == 0 {
+		return nil
+	}
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(context.WithoutCancel(ctx), lastLook, context.Cause(ctx))
+		defer cancel()
 	}
 	if _, left, err = killSession(ctx, ref.PID, killWait); err == nil && len(left) > 0 {
 		err = fmt.Errorf("terminate process %d: %v still there %v after KILL", ref.PID, left, killWait)
 	}
 	return err
+}
+
+// graceWithin shortens grace to what the deadline of ctx leaves.
+func graceWithin(ctx context.Context, grace time.Duration) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return grace
+	}
+	left := time.Until(deadline)
+	return min(grace, left-min(killWait, left/2))
 }
 
 // killSession kills every process of the group and the session that pid leads
@@ -119,21 +208,6 @@ func awaitGone(ctx context.Context, pid int, limit time.Duration) ([]int, error)
 		case <-time.After(pollEvery):
 		}
 	}
-}
-
-// checkOrphans looks for a group that outlived its leader. A process id is not
-// given again while a group of that number exists, so if another process has
-// the id now, our group is gone.
-func checkOrphans(ref Ref) error {
-	boot, err := bootID()
-	if err != nil || boot != ref.BootID || ref.IsZero() {
-		return err
-	}
-	left, err := members(ref.PID)
-	if err != nil || len(left) == 0 || slices.Contains(left, ref.PID) {
-		return err
-	}
-	return fmt.Errorf("process %d is gone: %w: %v", ref.PID, ErrOrphans, left)
 }
 
 // signalGroup sends sig to every process of the group that pid leads. A group

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/brctl/brctl/internal/proc"
@@ -88,12 +90,96 @@ func TestTerminateEndsAProcessOfAnEarlierLife(t *testing.T) {
 	}
 }
 
-func TestTerminateGivesUpWaitingWhenItsContextEnds(t *testing.T) {
+// Whoever has less time than the grace time must not leave a process behind
+// that ignored TERM.
+func TestTerminateKillsBeforeItsContextEnds(t *testing.T) {
 	ref := startForeign(t, "ignore-term")
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	if err := proc.Terminate(ctx, ref, time.Hour); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want the context's error", err)
+	if err := proc.Terminate(ctx, ref, time.Hour); err != nil {
+		t.Error(err)
+	}
+	if proc.Alive(ref) || ctx.Err() != nil {
+		t.Errorf("alive %v, context %v", proc.Alive(ref), ctx.Err())
+	}
+}
+
+func TestTerminateKillsAtOnceWhenItsContextIsCanceled(t *testing.T) {
+	ref := startForeign(t, "ignore-term")
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	begin := time.Now()
+	if err := proc.Terminate(ctx, ref, time.Hour); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); proc.Alive(ref) || took < 100*time.Millisecond {
+		t.Errorf("alive %v after %v", proc.Alive(ref), took)
+	}
+}
+
+func TestTerminateTouchesNothingWhenItsContextIsDone(t *testing.T) {
+	ref := startForeign(t, "exit-on-term")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	shutDown := errors.New("shutting down")
+	cancel(shutDown)
+	if err := proc.Terminate(ctx, ref, 0); !errors.Is(err, shutDown) {
+		t.Errorf("got %v, want the context's cause", err)
+	}
+	if !proc.Alive(ref) {
+		t.Error("it was signalled")
+	}
+}
+
+func TestTheGraceTimeLeavesTimeForKill(t *testing.T) {
+	for _, tt := range []struct{ left, grace, want time.Duration }{
+		{0, time.Minute, time.Minute}, // no deadline
+		{2 * time.Minute, 5 * time.Minute, 110 * time.Second},
+		{2 * time.Minute, time.Minute, time.Minute},
+		{20 * time.Second, time.Minute, 10 * time.Second},
+		{4 * time.Second, time.Minute, 2 * time.Second},
+		{time.Hour, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx := t.Context()
+			if tt.left > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, tt.left)
+				defer cancel()
+			}
+			if got := proc.GraceWithin(ctx, tt.grace); got != tt.want {
+				t.Errorf("%v of %v: got %v, want %v", tt.grace, tt.left, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestLeftNamesTheProcessWhileItLives(t *testing.T) {
+	r := newRecorder()
+	p := start(t, command("wrap", r))
+	ref := p.Ref()
+	for members(t, ref.PID) < 2 {
+		time.Sleep(5 * time.Millisecond) // until the wrapper has forked; /proc has no event for it
+	}
+	var left *proc.LeftError
+	if err := proc.Left(ref); !errors.Is(err, proc.ErrAlive) || errors.Is(err, proc.ErrOrphans) || !errors.As(err, &left) {
+		t.Fatalf("got %v, want it alive", err)
+	}
+	if len(left.PIDs) != 2 || left.PIDs[0] != ref.PID || left.Ref != ref {
+		t.Errorf("left %+v, want %d and its child", left, ref.PID)
+	}
+	for name, other := range map[string]proc.Ref{
+		"another start": {PID: ref.PID, StartTicks: ref.StartTicks + 1, BootID: ref.BootID},
+		"another boot":  {PID: ref.PID, StartTicks: ref.StartTicks, BootID: "00000000-0000-4000-8000-000000000001"},
+		"nothing":       {},
+	} {
+		if err := proc.Left(other); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	p.Stop(0)
+	p.Wait()
+	if err := proc.Left(ref); err != nil {
+		t.Errorf("after the end: %v", err)
 	}
 }
 
@@ -116,9 +202,14 @@ func TestAGroupWithoutItsLeaderIsReportedAndNotKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	ref := proc.Ref{PID: cmd.Process.Pid, StartTicks: 1, BootID: self.BootID}
-	err = proc.Terminate(t.Context(), ref, 0)
-	if !errors.Is(err, proc.ErrOrphans) || !strings.Contains(err.Error(), fmt.Sprint(pid)) {
-		t.Errorf("got %v, want the orphan %d named", err, pid)
+	for name, err := range map[string]error{"left": proc.Left(ref), "terminate": proc.Terminate(t.Context(), ref, 0)} {
+		var left *proc.LeftError
+		if !errors.Is(err, proc.ErrOrphans) || errors.Is(err, proc.ErrAlive) || !strings.Contains(err.Error(), fmt.Sprint(pid)) {
+			t.Errorf("%s: got %v, want the orphan %d named", name, err, pid)
+		}
+		if !errors.As(err, &left) || !slices.Equal(left.PIDs, []int{pid}) {
+			t.Errorf("%s: got %+v", name, left)
+		}
 	}
 	if gone(t, pid) {
 		t.Error("the orphan was killed without proof that it is ours")

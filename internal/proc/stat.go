@@ -1,11 +1,15 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // stat is the part of /proc/PID/stat (proc_pid_stat(5)) that identifies a
@@ -80,32 +84,50 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// members returns the living processes of the group or the session that pid
-// leads, pid itself included.
-func members(pid int) ([]int, error) {
+// isGone reports whether a read below /proc/PID failed because there is no such
+// process (any more), or because another user's is hidden from us. Any other
+// fault, such as too many open files, says nothing about the process.
+func isGone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, fs.ErrPermission)
+}
+
+// eachProcess calls visit for every living process, in ascending order of ids.
+func eachProcess(visit func(pid int, s stat)) error {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
+		return fmt.Errorf("list processes: %w", err)
 	}
-	defer func() { _ = dir.Close() }()
 	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
+	if err := errors.Join(err, dir.Close()); err != nil {
+		return fmt.Errorf("list processes: %w", err)
 	}
-	var found []int
+	var pids []int
 	for _, name := range names {
-		p, err := strconv.Atoi(name)
-		if err != nil {
-			continue
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
 		}
-		s, err := readStat(p)
-		if err != nil || s.dead() {
-			continue // it ended while we looked
+	}
+	slices.Sort(pids)
+	for _, pid := range pids {
+		s, err := readStat(pid)
+		if err != nil && !isGone(err) {
+			return err
 		}
+		if err == nil && !s.dead() {
+			visit(pid, s)
+		}
+	}
+	return nil
+}
+
+// members returns the living processes of the group or the session that pid
+// leads, pid itself included, in ascending order.
+func members(pid int) ([]int, error) {
+	var found []int
+	err := eachProcess(func(p int, s stat) {
 		if s.pgrp == pid || s.session == pid {
 			found = append(found, p)
 		}
-	}
-	slices.Sort(found)
-	return found, nil
+	})
+	return found, err
 }

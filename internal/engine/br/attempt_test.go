@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -238,11 +239,15 @@ func TestRecoverEndsABrOfAnEarlierLife(t *testing.T) {
 	if !other.Alive(a.Ref()) {
 		t.Fatal("not alive")
 	}
+	var left *proc.LeftError
+	if err := other.Left(a.Ref()); !errors.Is(err, proc.ErrAlive) || !errors.As(err, &left) || !slices.Contains(left.PIDs, a.Ref().PID) {
+		t.Errorf("left: %v", err)
+	}
 	if err := other.Recover(t.Context(), a.Ref(), 100*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if other.Alive(a.Ref()) {
-		t.Error("still alive")
+	if err := other.Left(a.Ref()); err != nil || other.Alive(a.Ref()) {
+		t.Errorf("still alive: %v", err)
 	}
 	if err := other.Recover(t.Context(), a.Ref(), 0); err != nil {
 		t.Errorf("nothing left to end: %v", err)

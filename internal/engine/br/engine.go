@@ -105,7 +105,8 @@ func (e *Engine) Version(ctx context.Context) (string, error) {
 
 // Recover ends a br that an earlier life of ours started and that may still
 // run: TERM to its group, KILL after grace, until it is gone for certain. It
-// returns nil when there is nothing (left) to end.
+// returns nil when there is nothing (left) to end. A deadline of ctx that comes
+// before the end of grace shortens it, so that KILL is sent in any case.
 func (e *Engine) Recover(ctx context.Context, ref policy.ChildRef, grace time.Duration) error {
 	if err := proc.Terminate(ctx, procRef(ref), grace); err != nil {
 		return fmt.Errorf("end br of an earlier run: %w", err)
@@ -113,7 +114,20 @@ func (e *Engine) Recover(ctx context.Context, ref policy.ChildRef, grace time.Du
 	return nil
 }
 
-// Alive reports whether the br of an earlier life still runs.
+// Left looks for what is left of a br that this or an earlier life started. nil
+// means that neither br nor anything it started runs, so its settings may be put
+// back. Else the error wraps a *proc.LeftError, which lists the process ids and
+// wraps proc.ErrAlive while br itself lives, proc.ErrOrphans when only others of
+// its group do; any other error means that the answer is not known.
+func (e *Engine) Left(ref policy.ChildRef) error {
+	if err := proc.Left(procRef(ref)); err != nil {
+		return fmt.Errorf("look for br of an earlier run: %w", err)
+	}
+	return nil
+}
+
+// Alive reports whether the br of an earlier life still runs. It asks for br
+// alone; see Left.
 func (e *Engine) Alive(ref policy.ChildRef) bool { return proc.Alive(procRef(ref)) }
 
 func procRef(r policy.ChildRef) proc.Ref {
