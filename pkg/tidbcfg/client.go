@@ -44,16 +44,6 @@ func New(cfg Config) (*Client, error) {
 // Close closes all connections. A statement that is running is given up.
 func (c *Client) Close() error { return c.db.Close() }
 
-// Ping reports whether any endpoint accepts us and answers.
-func (c *Client) Ping(ctx context.Context) error {
-	s, err := c.session(ctx)
-	if err != nil {
-		return err
-	}
-	s.close()
-	return nil
-}
-
 // query runs one statement on a session of its own.
 func (c *Client) query(ctx context.Context, statement string) ([][]string, []string, error) {
 	s, err := c.session(ctx)

@@ -50,14 +50,14 @@ func TestPasswordIsAskedForEachConnection(t *testing.T) {
 		c.Password = func() (string, error) { return password, nil }
 	}, server.Addr())
 
-	err := client.Ping(testContext(t))
+	err := ping(t, client)
 	if err == nil || !strings.Contains(err.Error(), "Access denied for user 'brctl'") {
 		t.Errorf("wrong password: %v", err)
 	}
 	for _, password = range []string{"first", "rotated"} {
 		server.SetPassword("brctl", password)
 		server.DropConnections()
-		if err := client.Ping(testContext(t)); err != nil {
+		if err := ping(t, client); err != nil {
 			t.Errorf("password %s: %v", password, err)
 		}
 	}
@@ -75,7 +75,7 @@ func TestSecretsDoNotShowInAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	err = client.Ping(testContext(t))
+	err = ping(t, client)
 	if err == nil {
 		t.Fatal("logged in with a wrong password")
 	}
@@ -93,7 +93,7 @@ func TestClientMovesToAnEndpointThatAnswersAndStaysThere(t *testing.T) {
 	client := newClient(t, shortTimeouts, dead.Addr(), hung.Addr(), good.Addr())
 
 	began := time.Now()
-	if err := client.Ping(testContext(t)); err != nil {
+	if err := ping(t, client); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < short || took > 4*short {
@@ -101,7 +101,7 @@ func TestClientMovesToAnEndpointThatAnswersAndStaysThere(t *testing.T) {
 	}
 	good.DropConnections()
 	began = time.Now()
-	if err := client.Ping(testContext(t)); err != nil {
+	if err := ping(t, client); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took >= short {
@@ -114,7 +114,7 @@ func TestErrorNamesEveryEndpointThatWasTried(t *testing.T) {
 	dead.Close()
 	hung.Stall()
 	client := newClient(t, shortTimeouts, dead.Addr(), hung.Addr())
-	err := client.Ping(testContext(t))
+	err := ping(t, client)
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -143,7 +143,7 @@ func TestServerThatIsNotMySQLIsAnErrorAndNoPanic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := newClient(t, shortTimeouts, greeter(t, greeting))
-			err := client.Ping(testContext(t))
+			err := ping(t, client)
 			if err == nil || !strings.HasPrefix(err.Error(), "connect to TiDB ") {
 				t.Errorf("got %v", err)
 			}
@@ -177,7 +177,7 @@ func TestTLSByAddressNeedsTheNameInTheCertificate(t *testing.T) {
 	server := tidbcfgtest.NewTLS(t, a.Server(t, "tidb.example", tls.NoClientCert))
 	connect := func(files tlsfiles.Files) error {
 		client := newClient(t, func(c *tidbcfg.Config) { c.TLS = tlstest.Load(t, files) }, server.Addr())
-		return client.Ping(testContext(t))
+		return ping(t, client)
 	}
 	if err := connect(tlsfiles.Files{CA: a.CAFile(), ServerName: "tidb.example"}); err != nil {
 		t.Errorf("with server_name: %v", err)
@@ -195,7 +195,7 @@ func TestTLSByAddressNeedsTheNameInTheCertificate(t *testing.T) {
 func TestTLSIsNeverSilentlyLeftOut(t *testing.T) {
 	server := tidbcfgtest.New(t)
 	client := newClient(t, func(c *tidbcfg.Config) { c.TLS = &tls.Config{} }, server.Addr())
-	if err := client.Ping(testContext(t)); err == nil || !strings.Contains(err.Error(), "TLS") {
+	if err := ping(t, client); err == nil || !strings.Contains(err.Error(), "TLS") {
 		t.Errorf("server without TLS: %v", err)
 	}
 }
@@ -214,7 +214,7 @@ func TestStalledTLSHandshakeEndsWithinTheConnectTimeout(t *testing.T) {
 		c.TLS = tlstest.Load(t, tlsfiles.Files{CA: a.CAFile(), ServerName: "tidb.example"})
 	}, server.Addr())
 	began := time.Now()
-	err := client.Ping(testContext(t))
+	err := ping(t, client)
 	if took := time.Since(began); err == nil || took > 3*short {
 		t.Errorf("after %v: %v", took, err)
 	}

@@ -1,6 +1,6 @@
 // Package tidbcfg is brctl's only door to TiDB's SQL: it reads and changes the
-// settings of single TiKV instances, reads the topology tables and the GC
-// variables, and checks that the account may do all that.
+// settings of single TiKV instances, reads their hardware and the number of
+// tables, and checks that the account may do all that.
 //
 // What it guarantees:
 //

@@ -60,3 +60,9 @@ func testContext(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// ping reports whether any endpoint accepts the client and answers.
+func ping(t *testing.T, client *tidbcfg.Client) error {
+	t.Helper()
+	return client.CheckGrants(testContext(t))
+}

@@ -37,7 +37,7 @@ func failure(format string, args ...any) answer {
 
 var (
 	setConfig   = regexp.MustCompile("^SET CONFIG '([^']*)' `([^`]*)` = (.+)$")
-	fromTable   = regexp.MustCompile(`(?i)FROM (information_schema\.\w+|mysql\.tidb)`)
+	fromTable   = regexp.MustCompile(`(?i)FROM (information_schema\.\w+)`)
 	typeTiKV    = regexp.MustCompile("(?i)`TYPE` = 'tikv'")
 	instanceIs  = regexp.MustCompile("(?i)`INSTANCE` (?:= |IN \\()((?:'[^']*'(?:, )?)+)")
 	keyIn       = regexp.MustCompile("(?i)`KEY` IN \\(((?:'[^']*'(?:, )?)+)\\)")
@@ -58,8 +58,6 @@ func (s *Server) answer(ctx context.Context, c *client, sql string) answer {
 		return s.setConfig(ctx, c, m[1], m[2], m[3])
 	}
 	switch sql {
-	case "SELECT tidb_version()":
-		return answer{columns: []string{"tidb_version()"}, rows: [][]string{{"Release Version: v8.5.0\nEdition: Community"}}}
 	case "SELECT CURRENT_USER()":
 		return answer{columns: []string{"CURRENT_USER()"}, rows: [][]string{{c.user + "@%"}}}
 	}
@@ -81,8 +79,6 @@ func (s *Server) selectFrom(ctx context.Context, c *client, table, sql string) a
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return answer{columns: []string{"COUNT(*)"}, rows: [][]string{{strconv.Itoa(s.tables)}}}
-	case "mysql.tidb":
-		return s.mysqlTiDB(c)
 	}
 	return answer{err: &sqlError{1146, "42S02", "Table '" + table + "' doesn't exist"}}
 }
@@ -177,19 +173,6 @@ func (s *Server) clusterInfo(sql string) answer {
 		a.rows = append(a.rows, []string{"tikv", t.Address, t.StatusAddress, "8.5.0", "1h2m3.5s"})
 	}
 	return a
-}
-
-func (s *Server) mysqlTiDB(c *client) answer {
-	if _, lacks := s.lacks("SELECT"); lacks {
-		return answer{err: &sqlError{1142, "42000", fmt.Sprintf("SELECT command denied to user '%s'@'%%' for table 'tidb'", c.user)}}
-	}
-	return answer{columns: []string{"VARIABLE_NAME", "VARIABLE_VALUE"}, rows: [][]string{
-		{"tikv_gc_enable", "true"},
-		{"tikv_gc_run_interval", "10m0s"},
-		{"tikv_gc_life_time", "10m0s"},
-		{"tikv_gc_last_run_time", "20261130-21:40:05.123 +0000"},
-		{"tikv_gc_safe_point", "20190101-11:02:03 +0800 CST"},
-	}}
 }
 
 // matching returns the TiKVs that the predicate on instance names; all of them

@@ -106,8 +106,14 @@ func (s *Server) SetPassword(user, password string) {
 	s.passwords[user] = password
 }
 
-// Revoke takes privileges away from every user: "CONFIG", "PROCESS", "SELECT"
-// (on mysql.tidb).
+// SetTables changes the number of user tables that every user sees.
+func (s *Server) SetTables(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tables = n
+}
+
+// Revoke takes privileges away from every user: "CONFIG", "PROCESS".
 func (s *Server) Revoke(privileges ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
