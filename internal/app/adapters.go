@@ -78,6 +78,7 @@ func (s settings) Apply(ctx context.Context, wanted []policy.Setting) []policy.S
 // engine is br as the runner wants it.
 type engine struct {
 	br    *br.Engine
+	base  string // configured storage URL, below which runs make their own
 	grace time.Duration
 	spec  func(run *runner.Run) br.Spec
 }
@@ -85,7 +86,7 @@ type engine struct {
 func (e engine) Version(ctx context.Context) (string, error) { return e.br.Version(ctx) }
 
 func (e engine) Inspect(ctx context.Context, url string) (runner.Target, error) {
-	t, err := e.br.Target(ctx, url)
+	t, err := e.br.Target(ctx, e.base, url)
 	usable := t.State == br.TargetEmpty || t.State == br.TargetOnlyLock
 	return runner.Target{Usable: usable, State: string(t.State), FreeBytes: t.FreeBytes}, err
 }

@@ -192,7 +192,7 @@ func (w *work) wire(opts RunNowOptions) error {
 	w.deps = runner.Deps{
 		Topology: s, Settings: settings{sql: s.sql, place: "set"}, Gauges: s, SafePoints: safePoints{s.pd},
 		Journal: books{journal: w.journal, restore: s.restoreOptions(), stores: map[policy.SettingKey]uint64{}},
-		Engine: engine{br: s.engine, grace: grace, spec: func(run *runner.Run) br.Spec {
+		Engine: engine{br: s.engine, base: w.target.storage.URL, grace: grace, spec: func(run *runner.Run) br.Spec {
 			return w.target.spec(*run.Plan, run.StorageURL, run.ID)
 		}},
 		Same:    tidbcfg.SameValue,

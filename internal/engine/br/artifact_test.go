@@ -1,7 +1,6 @@
 package br_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -217,61 +216,6 @@ func FuzzConfirmTakesAnyMetadata(f *testing.F) {
 			t.Errorf("%+v for %v", got, &m)
 		}
 	})
-}
-
-// Case 18: what lies at a path decides what may be done with it.
-func TestTargetsAreClassifiedByBrsOwnRules(t *testing.T) {
-	const checkpoint = "checkpoints/backup/checkpoint.meta"
-	for name, tt := range map[string]struct {
-		files []string
-		want  br.TargetState
-	}{
-		"nothing":                       {nil, br.TargetEmpty},
-		"foreign file":                  {[]string{"README"}, br.TargetEmpty},
-		"lock":                          {[]string{"backup.lock"}, br.TargetOnlyLock},
-		"lock and data":                 {[]string{"backup.lock", "1/2_3_write.sst"}, br.TargetLeftover},
-		"data in the old layout":        {[]string{"4_2189_157_default.sst"}, br.TargetLeftover},
-		"lock, data, checkpoint":        {[]string{"backup.lock", "1/2_3_write.sst", checkpoint}, br.TargetResumable},
-		"lock, data, metadata":          {[]string{"backup.lock", "1/2_3_write.sst", "backupmeta"}, br.TargetComplete},
-		"metadata and stale checkpoint": {[]string{"backup.lock", "backupmeta", checkpoint}, br.TargetComplete},
-		"log backup":                    {[]string{"backupmeta/x.meta"}, br.TargetEmpty},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "full")
-			for _, file := range tt.files {
-				mkdir(t, dir, filepath.Dir(file))
-				if err := os.WriteFile(filepath.Join(dir, file), []byte("x"), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			got, err := br.New(br.Config{Binary: "br"}).Target(t.Context(), "local://"+dir)
-			if err != nil || got.State != tt.want || got.Exists != (tt.files != nil) || got.FreeBytes == 0 || got.Path != dir {
-				t.Errorf("got %+v, %v; want %s", got, err, tt.want)
-			}
-			left, err := filepath.Glob(filepath.Join(filepath.Dir(dir), "*", ".brctl*"))
-			if err != nil || left != nil {
-				t.Errorf("left behind: %v, %v", left, err)
-			}
-		})
-	}
-}
-
-func TestATargetThatCannotBeUsedIsAnError(t *testing.T) {
-	e := br.New(br.Config{Binary: "br"})
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{file, file + "/below", "/proc/nothing-can-be-made-here"} {
-		if got, err := e.Target(t.Context(), "local://"+path); err == nil {
-			t.Errorf("%s is usable: %+v", path, got)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := e.Confirm(ctx, "local://"+t.TempDir()); err == nil {
-		t.Error("a canceled look succeeded")
-	}
 }
 
 func TestTheCheckpointNamesTheSafepointAndTheTimestamp(t *testing.T) {

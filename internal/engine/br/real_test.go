@@ -98,7 +98,8 @@ func TestRealBackupStopResumeAndRefusal(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("br %s", version)
-	url := "local://" + filepath.Join(t.TempDir(), "backup")
+	base := "local://" + t.TempDir()
+	url := base + "/backup"
 	inv := l.prepare(t, e, url)
 
 	o, _ := attempt(t, e, inv, func(a *br.Attempt, ev policy.AttemptEvent) {
@@ -109,7 +110,7 @@ func TestRealBackupStopResumeAndRefusal(t *testing.T) {
 	if !o.Stopped || o.Class != policy.OutcomeTransient || !o.Resumable || o.BackupTS == 0 || !strings.HasPrefix(o.ServiceID, "br-") {
 		t.Fatalf("stopped: %+v", o)
 	}
-	if target, err := e.Target(t.Context(), url); err != nil || target.State != br.TargetResumable {
+	if target, err := e.Target(t.Context(), base, url); err != nil || target.State != br.TargetResumable {
 		t.Errorf("after TERM: %+v, %v", target, err)
 	}
 	first := o.BackupTS

@@ -34,6 +34,9 @@ type Target struct {
 	Path      string
 	Exists    bool
 	FreeBytes uint64 // for us, on the file system of Path or of its nearest existing parent
+	// OnRootFS reports that the base directory is on the file system of "/": for
+	// a backup that every host is to share, most likely a mount is missing.
+	OnRootFS bool
 }
 
 // Names of br's files; see also metaName.
@@ -42,27 +45,42 @@ const (
 	checkpointName = "checkpoints/backup/checkpoint.meta"
 )
 
-// Target looks at a path before a run: what is there, whether this process may
-// write there (tried, not guessed from mode bits: on NFS they lie), and how much
-// room is left.
-func (e *Engine) Target(ctx context.Context, storageURL string) (Target, error) {
+// Target looks at the path of a run before it starts: what is there, whether this
+// process may write there (tried, not guessed from mode bits: on NFS they lie),
+// and how much room is left.
+//
+// baseURL is the configured place below which runs make their own directories.
+// It must be there as a directory: of a path that is made as needed nobody could
+// tell that its mount is missing, and the backup would fill the disk below it.
+func (e *Engine) Target(ctx context.Context, baseURL, storageURL string) (Target, error) {
+	base, err := e.localPath(baseURL)
+	if err != nil {
+		return Target{}, fmt.Errorf("look at backup directory: %w", err)
+	}
 	dir, err := e.localPath(storageURL)
 	if err != nil {
 		return Target{}, fmt.Errorf("look at target: %w", err)
 	}
-	t, err := within(ctx, e.config.Timeout, func(context.Context) (Target, error) { return lookAt(dir) })
+	if rel, err := filepath.Rel(base, dir); err != nil || !filepath.IsLocal(rel) {
+		return Target{}, fmt.Errorf("look at target: %s is not below the backup directory %s", dir, base)
+	}
+	t, err := within(ctx, e.config.Timeout, func(context.Context) (Target, error) { return lookAt(base, dir) })
 	if err != nil {
 		return Target{}, fmt.Errorf("look at target: %w", err)
 	}
 	return t, nil
 }
 
-func lookAt(dir string) (Target, error) {
+func lookAt(base, dir string) (Target, error) {
+	onRoot, err := lookAtBase(base)
+	if err != nil {
+		return Target{}, err
+	}
 	state, err := targetState(dir)
 	if err != nil {
 		return Target{}, err
 	}
-	t := Target{State: state, Path: dir}
+	t := Target{State: state, Path: dir, OnRootFS: onRoot}
 	existing, err := nearestDir(dir)
 	if err != nil {
 		return Target{}, err
@@ -76,7 +94,27 @@ func lookAt(dir string) (Target, error) {
 	return t, tryWrite(existing)
 }
 
-// nearestDir returns dir or its nearest parent that exists.
+// lookAtBase demands that base is a directory and reports whether it is on the
+// file system of "/", by the device numbers of both.
+func lookAtBase(base string) (onRoot bool, err error) {
+	var at, root unix.Stat_t
+	err = unix.Stat(base, &at)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, fmt.Errorf("backup directory %s does not exist here: is it mounted?", base)
+	case err != nil:
+		return false, fmt.Errorf("backup directory %s: %w", base, err)
+	case at.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return false, fmt.Errorf("backup directory %s is not a directory", base)
+	}
+	if err := unix.Stat("/", &root); err != nil {
+		return false, fmt.Errorf("look at /: %w", err)
+	}
+	return at.Dev == root.Dev, nil
+}
+
+// nearestDir returns dir or its nearest parent that exists; the base directory
+// does.
 func nearestDir(dir string) (string, error) {
 	for {
 		info, err := os.Stat(dir)
