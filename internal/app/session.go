@@ -133,7 +133,10 @@ func (s *session) Cluster(ctx context.Context) (policy.Cluster, error) {
 		Quota: s.quota, Hardware: s.hardware, RegionBytes: s.regionBytes, Tables: s.sql.TableCount,
 	})
 	if err == nil {
-		cluster.MeasureBase(ctx, &c, s.cpuSeconds)
+		cluster.MeasureBase(ctx, &c, cluster.BaseWindow, s.sample, func(before, after scrape.Sample) (float64, bool) {
+			used := scrape.CoresUsed(before, after)
+			return used.V, used.Known
+		})
 	}
 	return c, err
 }
@@ -152,15 +155,8 @@ func (l storeList) Cluster(ctx context.Context) (policy.Cluster, error) {
 	return policy.Cluster{ID: id, Stores: stores}, err
 }
 
-// cpuSeconds adds up what a store's threads have used; unlike the process's own
-// counter it has fractions.
-func (s *session) cpuSeconds(ctx context.Context, store policy.Store) (float64, error) {
-	sample, err := s.status.Store(ctx, store.StatusAddress)
-	var sum float64
-	for _, t := range sample.Threads {
-		sum += t.Seconds
-	}
-	return sum, err
+func (s *session) sample(ctx context.Context, store policy.Store) (scrape.Sample, error) {
+	return s.status.Store(ctx, store.StatusAddress)
 }
 
 // Stores implements runner.Topology.

@@ -9,7 +9,8 @@
 // network saves.
 //
 // What a store does not say is unknown, never zero: see Value. Rates are made
-// by Window, which is pure and knows what these counters cannot say.
+// by Window, and CoresUsed for a single look; both are pure and know what these
+// counters cannot say.
 //
 // Sources: TiKV's components/tikv_util/src/metrics (threads_linux.rs,
 // process_linux.rs) and components/backup/src/metrics.rs, v6.5 … v8.5.

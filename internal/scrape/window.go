@@ -144,6 +144,22 @@ func increase(a, b Sample) counters {
 	return c
 }
 
+// CoresUsed is the mean number of cores that all threads of a store have used
+// between two samples of it: for a single look, where a Window would take too
+// long. It comes from the threads, which TiKV counts in hundredths of a second,
+// and is low, never high, by those that started or ended in between. It is
+// unknown when b is not later than a, after a restart, and where a page lists no
+// thread.
+func CoresUsed(a, b Sample) Value {
+	took := b.At.Sub(a.At)
+	if took <= 0 || restarted(a, b) {
+		return Value{}
+	}
+	used := threadIncrease(a.Threads, b.Threads).threads
+	used.V /= took.Seconds()
+	return used
+}
+
 func difference(a, b Value) Value {
 	if !a.Known || !b.Known || b.V < a.V {
 		return Value{}

@@ -180,3 +180,33 @@ func TestRateIsUnknownWhileOneOfItsSamplesIs(t *testing.T) {
 		t.Errorf("after it: %+v, %v", r, ok)
 	}
 }
+
+func TestCoresUsedAreThoseOfThreadsSeenTwiceOverTheTimeBetweenTheSamples(t *testing.T) {
+	thread := func(tid int64, seconds float64) scrape.Thread { return scrape.Thread{TID: tid, Seconds: seconds} }
+	page := func(seconds float64, threads ...scrape.Thread) scrape.Sample {
+		return scrape.Sample{At: at(seconds), StartedAt: start, Threads: threads}
+	}
+	restarted := page(5, thread(1, 120))
+	restarted.StartedAt = start.Add(time.Minute)
+	tests := map[string]struct {
+		a, b scrape.Sample
+		want scrape.Value
+	}{
+		"two threads, and a slow answer":     {page(0, thread(1, 100), thread(2, 7)), page(8, thread(1, 112), thread(2, 11)), value(2)},
+		"idle":                               {page(0, thread(1, 100)), page(5, thread(1, 100)), value(0)},
+		"one ended, as its sum would fall":   {page(0, thread(1, 100), thread(2, 9000)), page(5, thread(1, 110)), value(2)},
+		"one started, as its sum would rise": {page(0, thread(1, 100)), page(5, thread(1, 110), thread(3, 4)), value(2)},
+		"an id that was given again":         {page(0, thread(1, 100), thread(2, 9000)), page(5, thread(1, 110), thread(2, 1)), value(2)},
+		"no thread on the first page":        {page(0), page(5, thread(1, 100)), scrape.Value{}},
+		"no thread on the second page":       {page(0, thread(1, 100)), page(5), scrape.Value{}},
+		"no thread at all":                   {page(0), page(5), scrape.Value{}},
+		"a restart":                          {page(0, thread(1, 100)), restarted, scrape.Value{}},
+		"two samples of one moment":          {page(5, thread(1, 100)), page(5, thread(1, 110)), scrape.Value{}},
+		"samples in the wrong order":         {page(5, thread(1, 100)), page(0, thread(1, 110)), scrape.Value{}},
+	}
+	for name, tt := range tests {
+		if got := scrape.CoresUsed(tt.a, tt.b); got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, tt.want)
+		}
+	}
+}

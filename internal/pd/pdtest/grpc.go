@@ -27,17 +27,6 @@ type service struct {
 func (m *member) name() string { return fmt.Sprintf("pd-%d", m.number) }
 func (m *member) id() uint64   { return uint64(m.number) + 1 }
 
-func (m *member) alive() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	select {
-	case <-m.closed:
-		return false
-	default:
-		return !m.hang
-	}
-}
-
 func (m *member) proto() *pdpb.Member {
 	return &pdpb.Member{Name: m.name(), MemberId: m.id(), ClientUrls: []string{m.url}}
 }
