@@ -60,8 +60,10 @@ const (
 
 // Confirm reads a finished backup back: backupmeta, and every leaf of its
 // indexes with its SHA-256. It proves that the metadata is whole, that it names
-// at least one data file, and says of which stores files are visible here; it
-// does not read the data files.
+// at least one data file, and says of which stores files are visible here. The
+// data files are neither read nor measured, only looked for by name: a store is
+// missing when any one of its files is not seen, and store 0 stands for files
+// whose name does not tell the store.
 //
 // The error wraps ErrNoBackup, ErrDamagedBackup, ErrEncryptedBackup, or
 // ErrEmptyBackup; with the last the artifact is valid.
@@ -79,20 +81,14 @@ func (e *Engine) Confirm(ctx context.Context, storageURL string) (policy.Artifac
 }
 
 func confirm(ctx context.Context, dir string) (policy.Artifact, error) {
-	m := metaReader{dir: dir, perStore: map[uint64]int{}}
+	m := metaReader{dir: dir, files: newDataFiles()}
 	if err := m.readRoot(ctx); err != nil {
 		return policy.Artifact{}, err
 	}
-	visible, err := visibleStores(dir)
-	if err != nil {
+	if err := m.files.list(ctx, dir); err != nil {
 		return m.artifact, err
 	}
-	m.artifact.Stores = sortedKeys(visible)
-	for _, store := range sortedKeys(m.perStore) {
-		if visible[store] < m.perStore[store] {
-			m.artifact.MissingStores = append(m.artifact.MissingStores, store)
-		}
-	}
+	m.artifact.Stores, m.artifact.MissingStores = sortedKeys(m.files.visible), m.files.missing()
 	if m.artifact.Ranges == 0 {
 		return m.artifact, ErrEmptyBackup
 	}
@@ -103,7 +99,7 @@ func confirm(ctx context.Context, dir string) (policy.Artifact, error) {
 type metaReader struct {
 	dir       string
 	artifact  policy.Artifact
-	perStore  map[uint64]int // data files by the store that wrote them
+	files     *dataFiles
 	dataBytes uint64
 	indexed   bool // format version 2
 	schemaIdx bool
@@ -266,11 +262,12 @@ func (m *metaReader) dataFile(w wireField) error {
 	if err != nil {
 		return err
 	}
+	if !filepath.IsLocal(entry.Name) {
+		return fmt.Errorf("%w: data file %q", ErrDamagedBackup, bounded(entry.Name))
+	}
 	m.artifact.Ranges++
 	m.dataBytes += entry.Size_
-	if store, ok := storeOf(entry.Name); ok {
-		m.perStore[store]++
-	}
+	m.files.add(entry.Name)
 	return nil
 }
 
