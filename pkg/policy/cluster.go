@@ -51,6 +51,10 @@ type Store struct {
 	// cpu-logical-cores of cluster_hardware). With NUMA binding or a CPU quota
 	// it is less than the host's cores.
 	Cores float64 `json:"cores"`
+
+	// AutoTuneOff says that backup.enable-auto-tune is known to be false; TiKV's
+	// default is true.
+	AutoTuneOff bool `json:"auto_tune_off,omitempty"`
 }
 
 // BackedUp reports whether br will ask s for data: a TiKV that is up, or

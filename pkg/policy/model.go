@@ -62,6 +62,7 @@ type modelStore struct {
 	cores    float64 // the instance's limit, 0 when unknown
 	host     int     // index into hosts
 	works    bool    // false: br gives it nothing, for its labels
+	autoTune bool    // TiKV runs fewer threads than asked when it is busy
 }
 
 type modelHost struct {
@@ -89,7 +90,7 @@ func newModel(t topology, o Options) *model {
 	}
 	scale := float64(t.usedBytes) / float64(max(working, 1)) / float64(t.replicas) / float64(MiB)
 	for _, s := range t.live {
-		ms := modelStore{address: s.Address, cores: s.Cores, host: m.hostIndex(s.hostName()), works: carries(s, o.ReplicaReadLabel)}
+		ms := modelStore{address: s.Address, cores: s.Cores, host: m.hostIndex(s.hostName()), works: carries(s, o.ReplicaReadLabel), autoTune: !s.AutoTuneOff}
 		if ms.works {
 			ms.leaderMB = float64(s.UsedBytes) * scale
 		}

@@ -24,6 +24,7 @@ func (p *planner) warnings(plan Plan, c candidate) []string {
 	out = append(out, p.topologyWarnings(plan)...)
 	out = append(out, p.optionWarnings(plan)...)
 	out = append(out, p.cpuWarnings(c)...)
+	out = append(out, p.autoTuneWarnings(c)...)
 	if out == nil {
 		return []string{}
 	}
