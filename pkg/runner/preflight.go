@@ -133,7 +133,7 @@ func (r *Runner) replicaBytes() uint64 {
 // ended, and a second one beside it is what br forbids.
 func (r *Runner) checkChildren(_ context.Context, _ *Run) error {
 	if left := r.deps.Journal.Children(); len(left) > 0 {
-		return because(policy.ReasonConflictingWork, "br of an earlier run may be alive (pid %d) and could not be ended", left[0].PID)
+		return because(policy.ReasonConflictingWork, "br of an earlier run may be alive (pid %d): it was not ended", left[0].PID)
 	}
 	return nil
 }
