@@ -88,7 +88,11 @@ func (e engine) Version(ctx context.Context) (string, error) { return e.br.Versi
 func (e engine) Inspect(ctx context.Context, url string) (runner.Target, error) {
 	t, err := e.br.Target(ctx, e.base, url)
 	usable := t.State == br.TargetEmpty || t.State == br.TargetOnlyLock
-	return runner.Target{Usable: usable, State: string(t.State), FreeBytes: t.FreeBytes}, err
+	target := runner.Target{Usable: usable, State: string(t.State), FreeBytes: t.FreeBytes}
+	if t.OnRootFS {
+		target.Warnings = append(target.Warnings, e.base+" lies on the root file system of this host: is the backup's mount missing?")
+	}
+	return target, err
 }
 
 func (e engine) Prepare(run *runner.Run) (policy.Invocation, error) { return e.br.Prepare(e.spec(run)) }
@@ -106,6 +110,10 @@ func (e engine) Start(ctx context.Context, inv policy.Invocation, started func(p
 
 func (e engine) Recover(ctx context.Context, ref policy.ChildRef) error {
 	return e.br.Recover(ctx, ref, e.grace)
+}
+
+func (e engine) Find(ctx context.Context, url string) ([]policy.ChildRef, error) {
+	return e.br.Find(ctx, url)
 }
 
 func (e engine) Hold(ctx context.Context, inv policy.Invocation) (string, error) {
@@ -188,6 +196,30 @@ func (l leaseOf) Token() int64          { return l.FenceToken() }
 
 // safePoints is PD's list of holds, with gcwatch's rule of what may be removed.
 type safePoints struct{ *pd.Client }
+
+// SafePoints implements runner.SafePoints. The clock is PD's, read after the
+// list: a GC safepoint of this moment must not look impossible.
+func (s safePoints) SafePoints(ctx context.Context) (policy.SafePoints, time.Time, error) {
+	sp, err := s.Client.SafePoints(ctx)
+	if err != nil {
+		return sp, time.Time{}, err
+	}
+	now, err := s.TSO(ctx)
+	if err != nil {
+		return sp, time.Time{}, err
+	}
+	return sp, now.Time(), nil
+}
+
+// protect is gcwatch's judgement in the runner's words.
+func protect(sp policy.SafePoints, pdNow time.Time, backupTS policy.TS, serviceID string) runner.Protection {
+	p := gcwatch.CheckBackup(sp, pdNow, backupTS, serviceID)
+	out := runner.Protection{Unheld: p.Unheld, Blocker: p.Blocker}
+	if p.Lost {
+		out.Lost = p.Reason
+	}
+	return out
+}
 
 func (s safePoints) Release(ctx context.Context, id string) error {
 	return gcwatch.Release(ctx, s.Client, id)

@@ -190,7 +190,7 @@ func (w *work) wire(opts RunNowOptions) error {
 	grace := time.Duration(w.target.cluster.BR.StopGrace)
 	s := w.session
 	w.deps = runner.Deps{
-		Topology: s, Settings: settings{sql: s.sql, place: "set"}, Gauges: s, SafePoints: safePoints{s.pd},
+		Topology: s, Settings: settings{sql: s.sql, place: "set"}, Gauges: s, SafePoints: safePoints{s.pd}, Protect: protect,
 		Journal: books{journal: w.journal, restore: s.restoreOptions(), stores: map[policy.SettingKey]uint64{}},
 		Engine: engine{br: s.engine, base: w.target.storage.URL, grace: grace, spec: func(run *runner.Run) br.Spec {
 			return w.target.spec(*run.Plan, run.StorageURL, run.ID)

@@ -165,27 +165,14 @@ func restoreJournal(ctx context.Context, path string, opts SettingsOptions) (out
 }
 
 // waitForChildren gives a br that is just ending its moment, and refuses to
-// change anything under one that lives on.
+// change anything under one that lives on, or whose children do.
 func waitForChildren(ctx context.Context, j *journal.Journal) error {
 	engine := br.New(br.Config{})
 	deadline := time.Now().Add(childWait)
 	for {
-		alive := 0
-		for _, ref := range j.Contents().Children {
-			if engine.Alive(ref) {
-				alive = ref.PID
-				continue
-			}
-			if err := j.ChildGone(ref); err != nil {
-				return &Error{Kind: KindFailed, Err: err}
-			}
-		}
-		if alive == 0 {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return trouble(KindDeferred, fmt.Sprintf("end it first: kill -TERM %d", alive),
-				"br of an earlier run is alive (pid %d): settings are not put back under a running backup", alive)
+		left := childrenLeft(engine, j)
+		if left == nil || time.Now().After(deadline) {
+			return left
 		}
 		select {
 		case <-ctx.Done():
@@ -193,6 +180,21 @@ func waitForChildren(ctx context.Context, j *journal.Journal) error {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// childrenLeft closes the children that are gone and refuses for the first that
+// is not.
+func childrenLeft(engine *br.Engine, j *journal.Journal) error {
+	for _, ref := range j.Contents().Children {
+		if err := engine.Left(ref); err != nil {
+			return trouble(KindDeferred, fmt.Sprintf("end it first: kill -TERM %d", ref.PID),
+				"br of an earlier run (pid %d): %w: settings are not put back under a running backup", ref.PID, err)
+		}
+		if err := j.ChildGone(ref); err != nil {
+			return &Error{Kind: KindFailed, Err: err}
+		}
+	}
+	return nil
 }
 
 // connInfo is what a restore needs to reach the cluster without its

@@ -179,9 +179,13 @@ func (r *Runner) takeReport(ctx context.Context, run *Run, view *view, rep repor
 		return
 	}
 	view.report(rep)
-	if rep.safePointsKnown && run.BackupTS != 0 && rep.safePoints.GC >= run.BackupTS && plausibleGC(rep.safePoints.GC, r.deps.Now()) {
-		stop(fmt.Errorf("%w: gc_safe_point %s, backup_ts %s", errBackupLost, rep.safePoints.GC, run.BackupTS))
-		return
+	if run.BackupTS != 0 && !rep.pdNow.IsZero() {
+		p := r.deps.Protect(rep.safePoints, rep.pdNow, run.BackupTS, run.ServiceSafePoint)
+		if p.Lost != "" {
+			stop(fmt.Errorf("%w: %s", errBackupLost, p.Lost))
+			return
+		}
+		r.noteProtection(ctx, run, view, p)
 	}
 	for _, s := range view.toSetAgain(rep.stores) {
 		if ctx.Err() == nil {
@@ -191,9 +195,19 @@ func (r *Runner) takeReport(ctx context.Context, run *Run, view *view, rep repor
 	r.deps.Observe(view.status(r.deps.Now()))
 }
 
-// plausibleGC distrusts a safepoint later than now: PD has been seen to print
-// such values, and no GC can have got there.
-func plausibleGC(gc policy.TS, now time.Time) bool { return gc.Time().Before(now.Add(time.Minute)) }
+// noteProtection says once who holds GC back besides this backup, and that the
+// backup's own hold does not stand, if two looks in a row say so: br renews it
+// three times within its time to live.
+func (r *Runner) noteProtection(ctx context.Context, run *Run, view *view, p Protection) {
+	if p.Blocker != "" && view.once("blocker") {
+		r.note(ctx, run, "gc_blocker", p.Blocker, nil)
+	}
+	if p.Unheld != "" && view.unheld && view.once("unheld") {
+		r.note(ctx, run, "gc_unheld", p.Unheld, nil)
+		run.warn(p.Unheld)
+	}
+	view.unheld = p.Unheld != ""
+}
 
 // setAgain gives the planned settings to a TiKV that joined or restarted. What
 // does not succeed is tried again at the next look, store by store: one that

@@ -64,10 +64,22 @@ type Gauges interface {
 // SafePoints reads PD's GC safepoints, and ends the hold of a run that is given
 // up.
 type SafePoints interface {
-	SafePoints(ctx context.Context) (policy.SafePoints, error)
+	// SafePoints returns PD's list, and PD's clock right after it.
+	SafePoints(ctx context.Context) (policy.SafePoints, time.Time, error)
 	// Release removes a service safepoint; one that is not there is no error.
 	Release(ctx context.Context, serviceID string) error
 }
+
+// Protection says whether the data that a backup reads is still there and sure
+// to stay. Texts are for people, "" where there is nothing to say.
+type Protection struct {
+	Lost    string // why the backup cannot be completed any more
+	Unheld  string // why its own hold on GC does not stand
+	Blocker string // who else holds GC back
+}
+
+// Protect judges a backup by PD's list of safepoints. It is pure.
+type Protect func(sp policy.SafePoints, pdNow time.Time, backupTS policy.TS, serviceID string) Protection
 
 // HeldError says that another run has the cluster's lease.
 type HeldError struct {
@@ -135,6 +147,10 @@ type Engine interface {
 	// Hold returns the service id under which an engine that is gone holds GC,
 	// "" when it left no trace of one.
 	Hold(ctx context.Context, inv policy.Invocation) (serviceID string, err error)
+	// Find returns the engines that still run for a place, known or not: a death
+	// of ours between starting one and writing it down leaves one that no book
+	// knows.
+	Find(ctx context.Context, storageURL string) ([]policy.ChildRef, error)
 	// Confirm reads the finished backup back. An error that wraps
 	// ErrEmptyBackup means that it is readable and holds nothing.
 	Confirm(ctx context.Context, storageURL string) (policy.Artifact, error)
@@ -191,6 +207,7 @@ type Deps struct {
 	Settings   Settings
 	Gauges     Gauges
 	SafePoints SafePoints
+	Protect    Protect
 	Leaser     Leaser
 	Journal    Journal
 	Engine     Engine

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/brctl/brctl/pkg/gcwatch"
 	"github.com/brctl/brctl/pkg/policy"
 	"github.com/brctl/brctl/pkg/runner"
 )
@@ -188,13 +189,13 @@ func (f fakeGauges) Gauge(ctx context.Context, store policy.Store) (runner.Gauge
 
 type fakeSafePoints struct{ *life }
 
-func (f fakeSafePoints) SafePoints(ctx context.Context) (policy.SafePoints, error) {
+func (f fakeSafePoints) SafePoints(ctx context.Context) (policy.SafePoints, time.Time, error) {
 	if err := f.effect(ctx, "safepoints.read", ""); err != nil {
-		return policy.SafePoints{}, err
+		return policy.SafePoints{}, time.Time{}, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return policy.SafePoints{GC: f.gc}, nil
+	return policy.SafePoints{GC: f.gc, Services: f.services}, time.Now(), nil
 }
 
 func (f fakeSafePoints) Release(ctx context.Context, id string) error {
@@ -205,6 +206,12 @@ func (f fakeSafePoints) Release(ctx context.Context, id string) error {
 	defer f.mu.Unlock()
 	f.released = append(f.released, id)
 	return nil
+}
+
+// protect is the real judgement: it is pure.
+func protect(sp policy.SafePoints, pdNow time.Time, backupTS policy.TS, serviceID string) runner.Protection {
+	p := gcwatch.CheckBackup(sp, pdNow, backupTS, serviceID)
+	return runner.Protection{Lost: p.Reason, Unheld: p.Unheld, Blocker: p.Blocker}
 }
 
 // takeLease is the fake Leaser. It has no TTL: a test ends the lease of a dead

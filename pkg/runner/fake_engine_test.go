@@ -220,6 +220,20 @@ func (f fakeEngine) Recover(ctx context.Context, ref policy.ChildRef) error {
 	return nil
 }
 
+// Find knows every engine of the world, whoever has a book of it.
+func (f fakeEngine) Find(ctx context.Context, _ string) ([]policy.ChildRef, error) {
+	if err := f.effect(ctx, "engine.find", ""); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []policy.ChildRef
+	for _, p := range f.alive() {
+		out = append(out, p.ref)
+	}
+	return out, nil
+}
+
 // Hold knows what the scripted engine would have written into its log.
 func (f fakeEngine) Hold(ctx context.Context, _ policy.Invocation) (string, error) {
 	if err := f.effect(ctx, "engine.hold", ""); err != nil {

@@ -42,9 +42,21 @@ func (r *Runner) verify(ctx context.Context, run *Run) error {
 }
 
 // end makes certain that nothing of the engine is left before settings go
-// back.
+// back: of what the books know, and of what they could not be told.
 func (r *Runner) end(ctx context.Context, run *Run) error {
-	if err := endChildren(ctx, r.deps, children(r.deps.Journal, run)); err != nil {
+	refs := children(r.deps.Journal, run)
+	if !run.EngineStartedAt.IsZero() {
+		found, err := r.deps.Engine.Find(ctx, run.StorageURL)
+		if err != nil {
+			return fmt.Errorf("look for processes of the backup: %w", err)
+		}
+		for _, ref := range found {
+			if !slices.Contains(refs, ref) {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	if err := endChildren(ctx, r.deps, refs); err != nil {
 		return err
 	}
 	run.Child = nil

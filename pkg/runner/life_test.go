@@ -154,7 +154,7 @@ func (l *life) live(f func()) (survived bool) {
 
 func (l *life) deps() runner.Deps {
 	return runner.Deps{
-		Topology: fakeTopology{l}, Settings: fakeSettings{l}, Gauges: fakeGauges{l}, SafePoints: fakeSafePoints{l},
+		Topology: fakeTopology{l}, Settings: fakeSettings{l}, Gauges: fakeGauges{l}, SafePoints: fakeSafePoints{l}, Protect: protect,
 		Leaser: l.takeLease, Journal: fakeJournal{l}, Engine: fakeEngine{l}, Records: fakeRecords{l}, Same: l.same, Now: time.Now,
 		Observe: l.observe,
 		Reached: func(point string) { _ = l.effect(context.Background(), "point", point) },

@@ -12,12 +12,12 @@ import (
 // report is one look at the cluster while the engine works. What could not be
 // read is absent.
 type report struct {
-	err             error // a panic while looking; nothing else is set then
-	at              time.Time
-	stores          []policy.Store // nil: PD did not answer
-	gauges          map[uint64]Gauge
-	safePoints      policy.SafePoints
-	safePointsKnown bool
+	err        error // a panic while looking; nothing else is set then
+	at         time.Time
+	stores     []policy.Store // nil: PD did not answer
+	gauges     map[uint64]Gauge
+	safePoints policy.SafePoints
+	pdNow      time.Time // zero: PD did not tell its safepoints
 }
 
 // monitor looks at the cluster again and again until ctx ends. One look that
@@ -49,8 +49,8 @@ func (r *Runner) look(ctx context.Context) report {
 	if err == nil {
 		rep.stores = stores
 	}
-	if sp, err := r.deps.SafePoints.SafePoints(ctx); err == nil {
-		rep.safePoints, rep.safePointsKnown = sp, true
+	if sp, now, err := r.deps.SafePoints.SafePoints(ctx); err == nil {
+		rep.safePoints, rep.pdNow = sp, now
 	}
 	watched := policy.Cluster{Stores: rep.stores}.BackupStores()
 	if len(watched) == 0 {

@@ -318,6 +318,13 @@ func TestOnlyABackupThatCanBeReadBackIsASuccess(t *testing.T) {
 			status: policy.RunFailed, reason: policy.ReasonEngine,
 			warnings: []string{"release br's service safepoint br-0000, which holds GC for up to 72 minutes: no leader"},
 		},
+		"br's hold on GC is missing": {
+			world: func(w *world) {
+				w.services = nil
+				w.script = append(tells(), progress(time.Second, 0.2), wait(time.Minute))
+			},
+			status: policy.RunSucceeded, warnings: []string{"br-0001"},
+		},
 		"br repeats the same progress": {
 			world: func(w *world) {
 				w.script = append(tells(), progress(time.Minute, 0.47))

@@ -25,12 +25,14 @@ type view struct {
 	startedAt time.Time
 	seen      map[uint64]time.Time // store id → start time when its settings were last known good
 	troubled  map[uint64]bool      // stores that could not be set again, said once
+	said      map[string]bool      // what is worth saying once
+	unheld    bool                 // the last look found no hold of ours on GC
 	before    report
 	now       report
 }
 
 func newView(r *Runner, run *Run) *view {
-	v := &view{run: run, plan: *run.Plan, startedAt: r.deps.Now(), cores: map[string]float64{}, quota: map[uint64]float64{}, seen: map[uint64]time.Time{}, troubled: map[uint64]bool{}}
+	v := &view{run: run, plan: *run.Plan, startedAt: r.deps.Now(), cores: map[string]float64{}, quota: map[uint64]float64{}, seen: map[uint64]time.Time{}, troubled: map[uint64]bool{}, said: map[string]bool{}}
 	for _, h := range r.cluster.Hosts {
 		v.cores[h.Name] = h.Cores
 	}
@@ -51,6 +53,13 @@ func (v *view) settled(stores ...policy.Store) {
 			delete(v.troubled, s.ID)
 		}
 	}
+}
+
+// once reports whether a thing has not been said yet.
+func (v *view) once(thing string) bool {
+	said := v.said[thing]
+	v.said[thing] = true
+	return !said
 }
 
 // newTrouble reports whether a store's trouble has not been said yet.

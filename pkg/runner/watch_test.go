@@ -304,7 +304,7 @@ func TestABackupThatGCHasPassedIsStopped(t *testing.T) {
 					t.Errorf("got %s %q: %s, want %q", run.Status, run.Reason, run.Message, tt.want)
 				}
 				stopped := contains(w.done(), "attempt.stop")
-				if stopped != (tt.want != "") || stopped && !contains([]string{run.Message}, "backup_ts "+backupTS().String()) {
+				if stopped != (tt.want != "") || stopped && !contains([]string{run.Message}, "has reached BackupTS "+backupTS().String()) {
 					t.Errorf("br stopped: %t, message %q", stopped, run.Message)
 				}
 			})

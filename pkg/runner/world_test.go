@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -43,7 +44,8 @@ type world struct {
 	processes []*process
 	artifacts map[string]policy.Artifact // by storage URL
 	hold      string                     // the service safepoint that br's log names
-	released  []string                   // service safepoints that were removed
+	services  []policy.ServiceSafePoint
+	released  []string // service safepoints that were removed
 
 	same       func(a, b string) bool // runner.Deps.Same
 	script     []act                  // of the next attempt
@@ -81,7 +83,8 @@ func newWorld(t *testing.T) *world {
 		stores: map[uint64]*fakeStore{}, version: "v8.5.0",
 		pending: map[policy.SettingKey]*owed{}, records: map[string][]byte{}, events: map[string][]policy.Event{},
 		artifacts: map[string]policy.Artifact{}, original: map[policy.SettingKey]string{},
-		script: steadyScript(), outcome: policy.Outcome{Class: policy.OutcomeSuccess},
+		services: []policy.ServiceSafePoint{{ServiceID: "br-0001", ExpiredAt: math.MaxInt64, SafePoint: backupTS() - 1}},
+		script:   steadyScript(), outcome: policy.Outcome{Class: policy.OutcomeSuccess},
 	}
 	for i := range c.Stores {
 		s := &c.Stores[i]
@@ -190,7 +193,7 @@ func (w *world) done() []string {
 
 func onlyLooks(op string) bool {
 	return op == "observe" || op == "point" || op == "settings.read" || op == "settings.grants" || op == "records.event" ||
-		strings.HasPrefix(op, "topology.") || strings.HasPrefix(op, "gauges.") || strings.HasPrefix(op, "safepoints.")
+		op == "engine.find" || strings.HasPrefix(op, "topology.") || strings.HasPrefix(op, "gauges.") || strings.HasPrefix(op, "safepoints.")
 }
 
 func sortedKeys[V any](m map[policy.SettingKey]V) []policy.SettingKey {
