@@ -170,6 +170,7 @@ func TestASizeThatALivingStoreDoesNotHaveIsAnError(t *testing.T) {
 		t.Errorf("got %v, want an error that names the store: 0 would make the backup look short", err)
 	}
 
+	fake.SetStores(known, policy.Store{ID: 5, UsedBytes: 7})
 	fake.Reply(0, storesPath, http.StatusOK, mixedStores) // store 4 is unknown a moment later
 	if _, err := c.StoresWithSizes(t.Context()); err == nil || !strings.Contains(err.Error(), "store 4 at 192.0.2.22:20160") {
 		t.Errorf("got %v, want an error that names the store", err)

@@ -46,13 +46,13 @@ func TestWhereTiKVsAutoTuneWouldRunFewerThreadsIsSaid(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			plan := mustPlan(t, policy.PlanInput{Cluster: tc.cluster, Options: policy.Options{NumThreads: &tc.threads}})
-			got := ""
+			var found []string
 			for _, w := range plan.Warnings {
 				if strings.Contains(w, "auto-tune") {
-					got += w
+					found = append(found, w)
 				}
 			}
-			if got != tc.want {
+			if got := strings.Join(found, "\n"); got != tc.want {
 				t.Errorf("got %q\nwant %q", got, tc.want)
 			}
 		})
