@@ -200,7 +200,7 @@ func (a *Attempt) Events() <-chan policy.AttemptEvent { return a.events }
 // returns the outcome. Calling it again can only shorten the grace time.
 func (a *Attempt) Stop(grace time.Duration) { a.process.Stop(grace) }
 
-// Done is closed when br is gone and the outcome is known.
+// Done is closed when Wait has its answer.
 func (a *Attempt) Done() <-chan struct{} { return a.done }
 
 // Wait blocks until br is gone and returns how it ended. After Stop(grace) it

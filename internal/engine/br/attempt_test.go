@@ -205,6 +205,9 @@ func TestABrThatKillDoesNotEndIsNamedAndNotContinued(t *testing.T) {
 	if o.BackupTS != 0 {
 		t.Error("hung: the dead mount was read")
 	}
+	if _, canResume := br.Judge(br.Report{}, hung); canResume {
+		t.Error("hung: a second br may be started beside it")
+	}
 }
 
 func TestAChildThatCannotBeRecordedIsNotLeftRunning(t *testing.T) {

@@ -90,7 +90,7 @@ func TestATargetThatCannotBeUsedIsAnError(t *testing.T) {
 func TestATargetOnTheRootFileSystemIsSaidToBeThere(t *testing.T) {
 	e := br.New(br.Config{Binary: "br"})
 	for _, parent := range []string{t.TempDir(), "/var/tmp", "/dev/shm", "."} {
-		base, err := os.MkdirTemp(parent, ".brctl-test-*")
+		base, err := os.MkdirTemp(parent, ".brctl-test-*") //nolint:usetesting // on several file systems
 		if err != nil {
 			continue // not for us, or not here; the temporary directory always is
 		}
