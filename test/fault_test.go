@@ -111,8 +111,9 @@ func TestARunStopsBeforeAnythingChangesWhenSomethingIsMissing(t *testing.T) {
 		{"no grant", []string{"user: root", "user: poor"}, 77, "CONFIG"},
 		{"TiDB does not answer", []string{"user: root", "user: root, connect_timeout: 1s", "tidb: {endpoints: [\"127.0.0.1:", "tidb: {endpoints: [\"127.0.0.99:"}, 69, "connection refused"},
 		{"PD does not answer", []string{"pd: {endpoints: [\"http://127.0.0.1:", "pd: {timeout: 2s, endpoints: [\"http://127.0.0.99:"}, 69, "ask PD"},
-		{"target cannot be made", []string{"/backups\"", "/blocked/backups\""}, 1, "not a directory"},
-		{"limits cannot be met", []string{"timezone: UTC", "timezone: UTC, mode: optimize, limits: {max_duration: 1s}"}, 1, "max_duration"},
+		{"target is not mounted", []string{"/backups\"", "/no-such-mount\""}, 1, "is it mounted"},
+		{"target cannot be made", []string{"/backups\"", "/blocked\""}, 1, "blocked"},
+		{"limits cannot be met", []string{"timezone: UTC", "timezone: UTC, mode: optimize, limits: {max_duration: 1s}"}, 75, "max_duration"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			began := time.Now()

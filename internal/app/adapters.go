@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/brctl/brctl/internal/cluster"
 	"github.com/brctl/brctl/internal/crashpoint"
 	"github.com/brctl/brctl/internal/engine/br"
@@ -40,6 +42,9 @@ func (s *session) Gauge(ctx context.Context, store policy.Store) (runner.Gauge, 
 	}, nil
 }
 
+// accessDenied is MySQL's code for a wrong user or password.
+const accessDenied = 1045
+
 // settings is the SQL side with the places where tests end the process.
 type settings struct {
 	sql   *tidbcfg.Client
@@ -53,6 +58,10 @@ func (s settings) CheckGrants(ctx context.Context) error {
 	var missing *tidbcfg.MissingGrantError
 	if errors.As(err, &missing) {
 		return runner.Because(policy.ReasonPrivilege, err)
+	}
+	var refused *mysql.MySQLError
+	if errors.As(err, &refused) && refused.Number == accessDenied {
+		return runner.Because(policy.ReasonCredentials, err)
 	}
 	return err
 }

@@ -15,9 +15,9 @@ type Result struct {
 	Status                  policy.RunStatus `json:"status"`
 	Reason                  policy.RunReason `json:"reason"`
 	Message                 string           `json:"message"`
-	Plan                    *PlanView        `json:"plan"` // null when the run ended before there was one
-	StorageURL              string           `json:"storage_url"`
-	BackupTS                policy.TS        `json:"backup_ts"` // 0 when br never had one
+	Plan                    *PlanView        `json:"plan"`        // null when the run ended before there was one
+	StorageURL              string           `json:"storage_url"` // "" when br was never started
+	BackupTS                policy.TS        `json:"backup_ts"`   // 0 when br never had one
 	SizeBytes               uint64           `json:"size_bytes"`
 	StartedAt               time.Time        `json:"started_at"`
 	EndedAt                 time.Time        `json:"ended_at"`
@@ -55,6 +55,9 @@ func resultOf(run *runner.Run) Result {
 		DurationSeconds: run.Duration().Seconds(),
 		Settings:        []SettingView{}, Warnings: append([]string{}, run.Warnings...),
 		BR: BRView{Argv: []string{}, ExitCode: -1},
+	}
+	if run.EngineStartedAt.IsZero() {
+		r.StorageURL = "" // br was never started: nothing is there
 	}
 	if run.Status != policy.RunSucceeded {
 		r.ServiceSafePoint = run.ServiceSafePoint

@@ -180,8 +180,9 @@ func warnAll(warn func(string), texts []string) {
 	}
 }
 
-func (s *session) restoreOptions() journal.RestoreOptions {
+func (s *session) restoreOptions(tell func(string)) journal.RestoreOptions {
 	return journal.RestoreOptions{
+		Tell:     tell,
 		Settings: settings{sql: s.sql, place: "restore_set"}, Topology: storeList{s.pd}, Same: tidbcfg.SameValue,
 	}
 }
@@ -191,7 +192,7 @@ func (w *work) wire(opts RunNowOptions) error {
 	s := w.session
 	w.deps = runner.Deps{
 		Topology: s, Settings: settings{sql: s.sql, place: "set"}, Gauges: s, SafePoints: safePoints{s.pd}, Protect: protect,
-		Journal: books{journal: w.journal, restore: s.restoreOptions(), stores: map[policy.SettingKey]uint64{}},
+		Journal: books{journal: w.journal, restore: s.restoreOptions(opts.Warn), stores: map[policy.SettingKey]uint64{}},
 		Engine: engine{br: s.engine, base: w.target.storage.URL, grace: grace, spec: func(run *runner.Run) br.Spec {
 			return w.target.spec(*run.Plan, run.StorageURL, run.ID)
 		}},

@@ -100,6 +100,9 @@ func openSQL(t config.TiDB) (*tidbcfg.Client, error) {
 		return nil, err
 	}
 	source := t.PasswordSource()
+	if _, err := source.Read(); err != nil { // said now, and not as an unreachable TiDB later
+		return nil, err
+	}
 	return tidbcfg.New(tidbcfg.Config{
 		Endpoints: t.Endpoints, User: t.User,
 		Password: func() (string, error) {

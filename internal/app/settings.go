@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"time"
 
@@ -60,12 +62,34 @@ type RestoredSetting struct {
 	Message  string       `json:"message,omitempty"`
 }
 
+// listJournals reads the journals of a state directory. Not being able to look
+// is never the same as having found nothing.
+func listJournals(stateDir string) ([]journal.Listed, error) {
+	const hint = "name the directory that brctl runs with: --state-dir DIR"
+	info, err := os.Stat(stateDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, trouble(KindNotFound, hint, "there is no state directory %s", stateDir)
+	case err == nil && !info.IsDir():
+		return nil, trouble(KindNotFound, hint, "%s is not a directory", stateDir)
+	case err == nil:
+		var listed []journal.Listed
+		if listed, err = journal.List(journal.Dir(stateDir)); err == nil {
+			return listed, nil
+		}
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, &Error{Kind: KindPermission, Err: err, Hint: "run this as the user that brctl runs as"}
+	}
+	return nil, &Error{Kind: KindFailed, Err: err}
+}
+
 // PendingSettings reads the journals. It needs no lock, no configuration and no
 // cluster. Together with an error it returns what is readable.
 func PendingSettings(opts SettingsOptions) ([]PendingSetting, error) {
-	listed, err := journal.List(journal.Dir(opts.stateDir()))
+	listed, err := listJournals(opts.stateDir())
 	if err != nil {
-		return nil, &Error{Kind: KindFailed, Err: err}
+		return nil, err
 	}
 	out := []PendingSetting{}
 	var errs []error
@@ -90,10 +114,9 @@ func PendingSettings(opts SettingsOptions) ([]PendingSetting, error) {
 // that is in use or whose br lives is refused with its pid, after the others
 // had their turn: with an error come the results of those.
 func RestoreSettings(ctx context.Context, opts SettingsOptions) ([]RestoredSetting, error) {
-	dir := opts.stateDir()
-	listed, err := journal.List(journal.Dir(dir))
+	listed, err := listJournals(opts.stateDir())
 	if err != nil {
-		return nil, &Error{Kind: KindFailed, Err: err}
+		return nil, err
 	}
 	out := []RestoredSetting{}
 	var errs []error
@@ -153,7 +176,7 @@ func restoreJournal(ctx context.Context, path string, opts SettingsOptions) (out
 		return nil, err
 	}
 	var result journal.Result
-	if held := underLease(ctx, leaser, opts.Warn, func() { result = j.Restore(ctx, s.restoreOptions()) }); held != nil {
+	if held := underLease(ctx, leaser, opts.Warn, func() { result = j.Restore(ctx, s.restoreOptions(opts.Warn)) }); held != nil {
 		return nil, &Error{Kind: KindDeferred, Err: held, Hint: "its settings are on top of these: restore when it has ended"}
 	}
 	for _, r := range result.Settings {

@@ -79,7 +79,7 @@ func stopOnSignal(ctx context.Context, say func(string)) (context.Context, func(
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	// Ctrl-C ends a pipe's reader as well. Unless SIGPIPE is asked for, the next
 	// line that is printed would end this process before settings are restored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -132,7 +132,7 @@ func failureCode(reason policy.RunReason) int {
 	switch reason {
 	case policy.ReasonUnavailable:
 		return exitUnavailable
-	case policy.ReasonPrivilege:
+	case policy.ReasonPrivilege, policy.ReasonCredentials:
 		return exitNoPerm
 	default:
 		return exitFailed

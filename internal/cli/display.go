@@ -96,6 +96,9 @@ func hostText(h app.HostStatus) string {
 	if h.Known {
 		text = fmt.Sprintf("%s: %d threads", h.Host, h.Threads)
 	}
+	if h.Silent > 0 {
+		text += fmt.Sprintf(" (%d TiKV not answering)", h.Silent)
+	}
 	switch {
 	case !h.CPUKnown:
 		return text

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // suffix ends the name of every journal.
@@ -29,14 +30,22 @@ type Listed struct {
 }
 
 // List reads every journal of a directory, without locking any. A journal that
-// cannot be read does not hide the others. A missing directory has none.
+// cannot be read does not hide the others. A missing directory has none; one
+// that cannot be looked into is an error.
 func List(dir string) ([]Listed, error) {
-	paths, err := filepath.Glob(filepath.Join(escapeGlob(dir), "*"+suffix))
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list journals: %w", err)
 	}
-	out := make([]Listed, 0, len(paths))
-	for _, path := range paths {
+	var out []Listed
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), suffix) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
 		c, err := Read(path)
 		out = append(out, Listed{Path: path, Contents: c, Err: err})
 	}
@@ -168,16 +177,4 @@ func (r *replayed) try(line []byte) error {
 		return err
 	}
 	return r.state.apply(rec)
-}
-
-// escapeGlob makes the magic characters of a directory's name ordinary.
-func escapeGlob(dir string) string {
-	var b []byte
-	for _, c := range []byte(dir) {
-		if bytes.IndexByte([]byte(`*?[\`), c) >= 0 {
-			b = append(b, '\\')
-		}
-		b = append(b, c)
-	}
-	return string(b)
 }

@@ -30,6 +30,10 @@ type RestoreOptions struct {
 	Topology Topology
 	Same     func(a, b string) bool // whether two values of a setting mean the same
 
+	// Tell is called after each round that leaves something owed, with what and
+	// why, for people who wait; nil: not.
+	Tell func(text string)
+
 	CallTimeout time.Duration // of one Cluster, Read or Apply; 0 = 1 min
 	FirstPause  time.Duration // between the first two rounds, doubled each time; 0 = 500 ms
 	LongestWait time.Duration // between two rounds; 0 = 15 s
@@ -94,11 +98,29 @@ func (j *Journal) Restore(ctx context.Context, o RestoreOptions) Result {
 	}
 	for pause := o.FirstPause; len(r.open) > 0; pause = min(2*pause, o.LongestWait) {
 		r.round(ctx)
-		if len(r.open) == 0 || !sleep(ctx, pause) {
+		if len(r.open) == 0 {
+			break
+		}
+		r.tell()
+		if !sleep(ctx, pause) {
 			break
 		}
 	}
 	return r.result
+}
+
+// tell says how much is owed, with the first reason.
+func (r *restorer) tell() {
+	if r.o.Tell == nil {
+		return
+	}
+	for _, s := range r.result.Settings {
+		if s.State == RestorePending {
+			r.o.Tell(fmt.Sprintf("%d of %d settings are not put back yet, trying again: %s: %s",
+				len(r.open), len(r.result.Settings), s.SettingKey, s.Message))
+			return
+		}
+	}
 }
 
 func (o RestoreOptions) withDefaults() RestoreOptions {

@@ -170,7 +170,7 @@ func TestABackupOverAPendingRestoreKeepsTheFirstOldValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !contains(warnings, "host2:20160 backup.num-threads is still changed, was 6: connection refused") {
+		if !contains(warnings, "host2:20160 backup.num-threads may still be 2, was 6: connection refused; brctl settings restore puts it back") {
 			t.Errorf("warnings %q", warnings)
 		}
 		w.at("host2:20160").down = false

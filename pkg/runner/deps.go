@@ -193,6 +193,7 @@ type Status struct {
 // HostStatus is one host's part in a backup.
 type HostStatus struct {
 	Host      string
+	Silent    int     // stores that did not answer at the last look
 	Threads   int     // soft limits of its stores, added up
 	Known     bool    // false: no store of it could be read
 	CPUKnown  bool    // false until two samples of a store of it exist

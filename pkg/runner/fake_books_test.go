@@ -109,7 +109,7 @@ func (f fakeJournal) restoreOne(k policy.SettingKey) runner.Restore {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.pending[k]
-	res := runner.Restore{SettingKey: k, Old: p.old, State: runner.RestorePending, Message: "connection refused"}
+	res := runner.Restore{SettingKey: k, Old: p.old, Set: p.ours[len(p.ours)-1], State: runner.RestorePending, Message: "connection refused"}
 	if n := len(f.alive()); n > 0 {
 		f.violate("%s is put back while %d engines live", k, n)
 	}

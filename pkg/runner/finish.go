@@ -153,7 +153,7 @@ func takeRestores(run *Run, results []Restore) (back int) {
 		run.Settings[i].Old, run.Settings[i].Restored = res.Old, res.State
 		switch res.State {
 		case RestorePending:
-			run.warn(fmt.Sprintf("%s is still %s, was %s: %s", res.SettingKey, c.Set, res.Old, res.Message))
+			run.warn(pendingText(res))
 		case RestoreForeign:
 			run.warn(fmt.Sprintf("%s was changed by someone else meanwhile and is left alone: %s", res.SettingKey, res.Message))
 		case Restored, RestoreGone, RestoreUntouched:
@@ -169,10 +169,18 @@ func takeRestores(run *Run, results []Restore) (back int) {
 	return back
 }
 
+// pendingText says what is owed, and what a person can do.
+func pendingText(res Restore) string {
+	return fmt.Sprintf("%s may still be %s, was %s: %s; brctl settings restore puts it back", res.SettingKey, res.Set, res.Old, res.Message)
+}
+
 // record gives the run its final status.
 func (r *Runner) record(ctx context.Context, run *Run) error {
 	if run.Verdict == "" {
 		run.conclude(policy.RunFailed, policy.ReasonInternal, "the run ended without a verdict")
+	}
+	if run.Verdict != policy.RunSucceeded && !run.EngineStartedAt.IsZero() {
+		run.warn("what this run wrote is left at " + run.StorageURL + "; it is no backup and can be deleted")
 	}
 	run.Status = run.Verdict
 	if run.EndedAt.IsZero() {

@@ -48,7 +48,7 @@ func (r *Runner) recoverJournal(ctx context.Context) (warnings []string) {
 	restores, err := r.deps.Journal.Restore(ctx)
 	for _, res := range restores {
 		if res.State == RestorePending {
-			warnings = append(warnings, fmt.Sprintf("%s is still changed, was %s: %s", res.SettingKey, res.Old, res.Message))
+			warnings = append(warnings, pendingText(res))
 		}
 	}
 	if err != nil {

@@ -128,6 +128,9 @@ func (v *view) hosts() []HostStatus {
 		}
 		g, ok := v.now.gauges[s.ID]
 		if !ok {
+			if s.StatusAddress != "" {
+				h.Silent++
+			}
 			continue
 		}
 		if g.SoftLimitKnown {
