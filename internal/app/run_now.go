@@ -132,7 +132,10 @@ func openWork(ctx context.Context, t target, opts RunNowOptions) (w *work, err e
 		return w, stateTrouble(err)
 	}
 	w.deps.Records = newRecords(w.db, w.log)
-	return w, w.recover(ctx, opts.Warn)
+	if err = w.recover(ctx, opts.Warn); err != nil {
+		return w, err
+	}
+	return w, w.releaseHolds(ctx, opts.Warn)
 }
 
 // keepTrouble adds what closing had to say without losing the kind of err.
@@ -273,6 +276,33 @@ func (w *work) recover(ctx context.Context, warn func(string)) error {
 	}
 	if failed != nil {
 		return &Error{Kind: KindFailed, Err: failed}
+	}
+	return nil
+}
+
+// holdLife is longer than br's service safepoints live after br is gone.
+const holdLife = 3 * time.Hour
+
+// releaseHolds ends the holds on GC that ended runs could not release, because
+// PD did not answer at their end. They would hold GC for over an hour.
+func (w *work) releaseHolds(ctx context.Context, warn func(string)) error {
+	runs, err := w.db.Runs(ctx, state.Filter{ClusterID: w.id, Since: time.Now().Add(-holdLife)})
+	if err != nil {
+		return stateTrouble(err)
+	}
+	for _, run := range runs {
+		if !run.Status.Final() || run.ServiceSafePoint == "" {
+			continue
+		}
+		if err := w.deps.SafePoints.Release(ctx, run.ServiceSafePoint); err != nil {
+			warn(fmt.Sprintf("service safepoint %s of run %s still holds GC: %s", run.ServiceSafePoint, run.ID, err))
+			continue
+		}
+		warn(fmt.Sprintf("released service safepoint %s, which run %s had left", run.ServiceSafePoint, run.ID))
+		none := ""
+		if err := w.db.UpdateRun(ctx, run.ID, state.RunUpdate{ServiceSafePoint: &none}); err != nil {
+			return stateTrouble(err)
+		}
 	}
 	return nil
 }

@@ -74,16 +74,24 @@ func Parse(file string, data []byte) (*Config, error) {
 	if len(tree.Docs) > 1 {
 		d.add(tree.Docs[1].Body, "", "a second YAML document is not read; keep one per file")
 	}
-	// A file that does not decode is not validated as well: half-read values
-	// would only produce misleading follow-up problems.
-	problems := d.problems
-	if len(problems) == 0 {
-		problems = cfg.validate()
-	}
+	problems := append(d.problems, withoutConsequences(cfg.validate(), d.problems)...)
 	if len(problems) > 0 {
 		return nil, joinProblems(problems)
 	}
 	return &cfg, nil
+}
+
+// withoutConsequences drops problems of values at, in or around a place that
+// did not decode: they say nothing new.
+func withoutConsequences(problems, undecoded []Problem) []Problem {
+	return slices.DeleteFunc(problems, func(p Problem) bool {
+		return slices.ContainsFunc(undecoded, func(u Problem) bool {
+			if u.Path == "" { // a misspelt key of the top level
+				return !strings.ContainsAny(p.Path, ".[")
+			}
+			return strings.HasPrefix(p.Path, u.Path) || strings.HasPrefix(u.Path, p.Path)
+		})
+	})
 }
 
 func joinProblems(problems []Problem) error {

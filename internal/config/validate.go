@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"regexp"
@@ -13,6 +14,8 @@ import (
 	_ "time/tzdata" // zones must work on hosts without a zone database
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/brctl/brctl/pkg/policy"
 )
 
 var nameRule = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
@@ -257,11 +260,37 @@ func (v *validator) schedule(path string, s Schedule) {
 	v.oneOf(path+".control", s.Control, "on", "off")
 	v.share(path+".limits.max_host_cpu", s.Limits.MaxHostCPU)
 	v.share(path+".limits.max_qps_drop", s.Limits.MaxQPSDrop)
-	if s.Backup.BaseLoad != nil {
-		v.share(path+".backup.base_load", *s.Backup.BaseLoad)
-	}
+	v.backup(path+".backup", s.Backup)
 	if s.Limits.NetworkMBPerS < 0 {
 		v.add(path+".limits.network_mb_per_s", "got %g, want a positive rate", s.Limits.NetworkMBPerS)
+	}
+}
+
+// backup checks what can be told without the cluster; the planner checks the
+// rest against its versions and cores.
+func (v *validator) backup(path string, b Backup) {
+	if b.BaseLoad != nil {
+		v.share(path+".base_load", *b.BaseLoad)
+	}
+	v.between(path+".num_threads", b.NumThreads, 1, 1024)
+	v.between(path+".concurrency", b.Concurrency, 1, 256)
+	v.between(path+".batch_size", b.BatchSize, 1, 1024)
+	v.between(path+".ratelimit", b.RateLimit, 0, math.MaxInt32)
+	v.between(path+".compression_level", b.CompressionLevel, -7, 22)
+	if b.Compression != nil {
+		v.oneOf(path+".compression", *b.Compression, policy.CodecLZ4, policy.CodecSnappy, policy.CodecZstd)
+	}
+	if d := b.RefreshInterval; d != nil && (time.Duration(*d) < time.Second || time.Duration(*d) > time.Hour) {
+		v.add(path+".refresh_interval", "got %s, want 1s to 1h", time.Duration(*d))
+	}
+	if key, value, ok := strings.Cut(b.ReplicaReadLabel, ":"); b.ReplicaReadLabel != "" && (!ok || key == "" || value == "") {
+		v.add(path+".replica_read_label", "got %q, want a store label as key:value", b.ReplicaReadLabel)
+	}
+}
+
+func (v *validator) between(path string, value *int, low, high int) {
+	if value != nil && (*value < low || *value > high) {
+		v.add(path, "got %d, want %d to %d", *value, low, high)
 	}
 }
 
