@@ -136,6 +136,7 @@ func (s *session) Cluster(ctx context.Context) (policy.Cluster, error) {
 		Quota: s.quota, Hardware: s.hardware, RegionBytes: s.regionBytes, Tables: s.sql.TableCount,
 	})
 	if err == nil {
+		s.readTiKVSettings(ctx, &c)
 		cluster.MeasureBase(ctx, &c, cluster.BaseWindow, s.sample, func(before, after scrape.Sample) (float64, bool) {
 			used := scrape.CoresUsed(before, after)
 			return used.V, used.Known

@@ -80,15 +80,21 @@ type Host struct {
 // Cluster is one cluster's topology at one moment: the only description that
 // planning, control, admission and reports take.
 type Cluster struct {
-	ID          uint64   `json:"id"` // PD's cluster id
-	Name        string   `json:"name"`
-	Version     string   `json:"version"` // cluster version of PD
-	Stores      []Store  `json:"stores"`
-	Hosts       []Host   `json:"hosts"`
-	Replicas    int      `json:"replicas"`           // PD's replication.max-replicas
-	Tables      int      `json:"tables"`             // 0 when unknown
-	RegionBytes uint64   `json:"region_bytes"`       // coprocessor.region-split-size, 0 when unknown
-	Warnings    []string `json:"warnings,omitempty"` // for people: what could not be read, and which stores are silent
+	ID          uint64  `json:"id"` // PD's cluster id
+	Name        string  `json:"name"`
+	Version     string  `json:"version"` // cluster version of PD
+	Stores      []Store `json:"stores"`
+	Hosts       []Host  `json:"hosts"`
+	Replicas    int     `json:"replicas"`     // PD's replication.max-replicas
+	Tables      int     `json:"tables"`       // 0 when unknown
+	RegionBytes uint64  `json:"region_bytes"` // coprocessor.region-split-size, 0 when unknown
+	// BatchSize and RefreshInterval are the largest that any TiKV has now
+	// (backup.batch-size, backup.auto-tune-refresh-interval); 0 when unknown. They
+	// decide how long a cut takes where a plan leaves them alone.
+	BatchSize       int           `json:"batch_size,omitempty"`
+	RefreshInterval time.Duration `json:"refresh_interval,omitempty"`
+
+	Warnings []string `json:"warnings,omitempty"` // for people: what could not be read, and which stores are silent
 }
 
 // BackupStores returns the stores that br will ask for data, by address.

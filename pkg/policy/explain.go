@@ -151,13 +151,9 @@ func whyHostCPU(f Forecast) string {
 }
 
 func (p *planner) whyLag(plan Plan) string {
-	batch, refresh := effectiveBatching(plan.BatchSize, plan.RefreshInterval)
-	source := ""
-	if batch != plan.BatchSize || refresh != plan.RefreshInterval {
-		source = " (TiKV's defaults where nothing is set)"
-	}
+	b := p.batchingOf(plan.BatchSize, plan.RefreshInterval)
 	return fmt.Sprintf("at most %s to the next tick, then concurrency %d x batch %d x %s at %s%s; TiKV %s: the thread pool %s",
-		refresh, plan.Concurrency, batch, FormatBytes(p.regionBytes()), formatRate(p.threadRate(plan.NumThreads)), source, p.kv.Version, poolRuleText(p.kv.Pool))
+		b.refresh, plan.Concurrency, b.batch, FormatBytes(p.regionBytes()), formatRate(p.threadRate(plan.NumThreads)), b.source, p.kv.Version, poolRuleText(p.kv.Pool))
 }
 
 // manualOpinion is the manual's estimate of the QPS drop, beside ours.

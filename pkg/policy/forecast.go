@@ -8,11 +8,11 @@ import (
 // forecast writes a prediction down with its sources.
 func (p *planner) forecast(c candidate) Forecast {
 	pr := c.prediction
-	batch, refresh := effectiveBatching(p.controlSettings())
+	b := p.batchingOf(p.controlSettings())
 	return Forecast{
 		RateMBPerS: pr.rateMBPerS, Duration: pr.duration, SlowestStore: pr.slowest,
 		HostCPURatio: pr.hostShare, WorstHost: pr.worstHost, GCHold: pr.duration,
-		ControlLag: ExpectedLag(c.concurrency, batch, refresh, p.regionBytes(), p.threadRate(c.threads)),
+		ControlLag: ExpectedLag(c.concurrency, b.batch, b.refresh, p.regionBytes(), p.threadRate(c.threads)),
 		QPSDrop:    p.impactRange(pr.impact.qps, pr.qpsHost, c.codec == CodecZstd),
 		P95Rise:    p.impactRange(pr.impact.p95, pr.p95Host, false),
 	}

@@ -24,15 +24,39 @@ const (
 	tikvRefreshInterval = time.Minute
 )
 
-// effectiveBatching puts TiKV's defaults in place of settings left alone (0).
-func effectiveBatching(batch int, refresh time.Duration) (int, time.Duration) {
-	if batch == 0 {
-		batch = tikvBatchSize
+// batching is what TiKV will batch and how often it will look, with a word on
+// where that is from.
+type batching struct {
+	batch   int
+	refresh time.Duration
+	source  string
+}
+
+// batchingOf puts what TiKV has now in place of settings left alone (0), and
+// TiKV's defaults where that is unknown.
+func (p *planner) batchingOf(batch int, refresh time.Duration) batching {
+	b := batching{batch: batch, refresh: refresh}
+	if batch > 0 && refresh > 0 {
+		return b
 	}
-	if refresh == 0 {
-		refresh = tikvRefreshInterval
+	b.source = " (as TiKV has it now where nothing is set)"
+	if b.batch == 0 {
+		b.batch = p.in.Cluster.BatchSize
 	}
-	return batch, refresh
+	if b.refresh == 0 {
+		b.refresh = p.in.Cluster.RefreshInterval
+	}
+	if b.batch > 0 && b.refresh > 0 {
+		return b
+	}
+	b.source = " (TiKV's defaults where nothing is set)"
+	if b.batch == 0 {
+		b.batch = tikvBatchSize
+	}
+	if b.refresh == 0 {
+		b.refresh = tikvRefreshInterval
+	}
+	return b
 }
 
 // model is a cluster reduced to what the formulas need, so that the search
