@@ -142,6 +142,9 @@ func (f *planFlags) report(ctx context.Context, args []string, wishes func(*poli
 	if err != nil {
 		return app.PlanReport{}, usageError{"--size: " + err.Error()}
 	}
+	if size < policy.GiB {
+		return app.PlanReport{}, usageError{fmt.Sprintf("--size: %s is no cluster; write a unit, such as 10TiB", policy.FormatBytes(size))}
+	}
 	return app.PlanOffline(policy.OfflineSpec{
 		Bytes: size, Hosts: f.hosts, TiKVPerHost: f.tikvPerHost, VCores: f.vcores,
 		Replicas: f.replicas, Tables: f.tables, Version: f.version,
