@@ -52,6 +52,7 @@ lint: ## golangci-lint, with the import map of docs/architecture.md
 
 houserules: ## words, paths and generated pages
 	@test/houserules.sh
+	$(GO) test -count=1 -run TestTheReferenceOfTheCommandLineIsCurrent ./internal/cli
 
 bench: ## the benchmarks of docs/performance.md
 	$(GO) test -run '^$$' -bench . -benchmem ./pkg/policy/... ./internal/engine/br/... ./internal/scrape/...

@@ -146,6 +146,7 @@ func TestOneRunPerClusterAndSettingsBackAfterCtrlC(t *testing.T) {
 
 		refused := run(t, 75, "run-now", "-c", otherHost, "nightly", "-o", "json").result(t)
 		sameDir := run(t, 75, "run-now", "-c", l.config, "nightly")
+		leaseless := run(t, 75, "run-now", "-c", otherHost, "nightly", "-o", "json", "--no-lease").result(t)
 
 		c.signal(t, syscall.SIGINT)
 		if second {
@@ -161,6 +162,9 @@ func TestOneRunPerClusterAndSettingsBackAfterCtrlC(t *testing.T) {
 		}
 		if refused.Status != "skipped" || refused.Reason != "overlap" || !strings.Contains(refused.Message, r.RunID) {
 			t.Errorf("the other host got %s (%s) %q, want skipped (overlap) with run %s", refused.Status, refused.Reason, refused.Message, r.RunID)
+		}
+		if leaseless.Reason != "conflicting_work" || !strings.Contains(leaseless.Message, "another backup is running") {
+			t.Errorf("without the lease: %s (%s) %q, want that backup threads are working", leaseless.Status, leaseless.Reason, leaseless.Message)
 		}
 		if !strings.Contains(sameDir.err.String(), "in use by brctl with pid") {
 			t.Errorf("the same state directory said %q, want who uses it", sameDir.err.String())
