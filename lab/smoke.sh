@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-hosts=3 per_host=2 size_mib=$((300 * 1024)) replicas=3 rate=360
+hosts=3 per_host=2 size_mib=$((200 * 1024)) replicas=2 rate=360
 dir=$(mktemp -d)
 lab_pid=
 
@@ -44,7 +44,7 @@ backup() {
 	grep -h "Backup Ranges Completed" "$dir/log/br-t$threads.log" | grep -o 'take=[^]]*' | sed 's/^/smoke: of which the ranges /'
 }
 
-up --hosts $hosts --tikv-per-host $per_host --cores 48
+up --hosts $hosts --tikv-per-host $per_host --cores 48 --replicas $replicas --size ${size_mib}MiB
 backup 2
 backup 4
 

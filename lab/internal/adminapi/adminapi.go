@@ -55,7 +55,8 @@ type Process struct {
 	Member string `json:"member,omitempty"` // of PD
 }
 
-// SafePoint asks for a GC safepoint (0 means now) or a service safepoint, and is the answer.
+// SafePoint asks for a GC safepoint or a service safepoint; 0 means now. It is also the answer: where the GC safepoint
+// is, or the smallest of all service safepoints.
 type SafePoint struct {
 	ServiceID string `json:"service_id,omitempty"`
 	TTL       int64  `json:"ttl,omitempty"` // seconds
@@ -108,10 +109,18 @@ func (c Client) call(ctx context.Context, method, path string, request, into any
 	if into == nil {
 		return nil
 	}
-	if err := json.Unmarshal(data, into); err != nil {
+	if err := decode(data, into); err != nil {
 		return fmt.Errorf("parse the lab's answer: %w", err)
 	}
 	return nil
+}
+
+// decode keeps the numbers of settings, which are of type any, as they are written: as a float64 a large integer would
+// be printed with an exponent.
+func decode(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return d.Decode(into)
 }
 
 func answered(status string, data []byte) error {

@@ -2,9 +2,9 @@ package bed
 
 import (
 	"context"
+	"errors"
 	"fmt"
-
-	"github.com/tikv/client-go/v2/oracle"
+	"time"
 
 	"github.com/brctl/brctl/lab/internal/child"
 )
@@ -19,6 +19,9 @@ const (
 func act(p *child.Process, action string) error {
 	switch action {
 	case Kill:
+		if ended, _ := p.Exited(); ended {
+			return fmt.Errorf("kill %s: it does not run", p.Name())
+		}
 		return p.Kill()
 	case Start:
 		return p.Start()
@@ -32,30 +35,76 @@ func act(p *child.Process, action string) error {
 	}
 }
 
-// PD acts on a member. Without a name the leader is meant, and to start, every member that does not run.
+// PD acts on a member. Without a name the leader is meant, and to start, every member that does not run. After a start
+// it waits until the member serves, unless too few members run to have a leader.
 func (b *Bed) PD(ctx context.Context, action, name string) error {
-	if name == "" && action != Start {
-		var leader struct {
-			Name string `json:"name"`
-		}
-		if err := b.pdGet(ctx, "/pd/api/v1/leader", &leader); err != nil {
+	chosen, err := b.chooseMembers(ctx, action, name)
+	if err != nil {
+		return err
+	}
+	for _, i := range chosen {
+		if err := act(b.members[i], action); err != nil {
 			return err
 		}
-		name = leader.Name
 	}
-	found := false
-	for _, m := range b.members {
-		if ended, _ := m.Exited(); m.Name() == name || name == "" && ended {
-			found = true
-			if err := act(m, action); err != nil {
-				return err
-			}
+	if action == Kill || !b.hasQuorum() {
+		return nil
+	}
+	for _, i := range chosen {
+		if err := poll(ctx, time.Minute, func() error { return b.memberServes(ctx, i) }); err != nil {
+			return fmt.Errorf("%s %s: %w", action, b.members[i].Name(), err)
 		}
 	}
-	if !found {
-		return fmt.Errorf("no PD member %q to %s", name, action)
-	}
 	return nil
+}
+
+// chooseMembers returns the positions of the members that an action is for, at least one.
+func (b *Bed) chooseMembers(ctx context.Context, action, name string) ([]int, error) {
+	if name == "" && action != Start {
+		leader, err := pdLeader(ctx, b.info.PDEndpoints...)
+		if err != nil {
+			return nil, err
+		}
+		name = leader
+	}
+	var chosen []int
+	for i, m := range b.members {
+		if ended, _ := m.Exited(); m.Name() == name || name == "" && ended {
+			chosen = append(chosen, i)
+		}
+	}
+	switch {
+	case len(chosen) > 0:
+		return chosen, nil
+	case name == "":
+		return nil, errors.New("start PD: every member runs already")
+	default:
+		return nil, fmt.Errorf("%s PD: no member %q", action, name)
+	}
+}
+
+func (b *Bed) hasQuorum() bool {
+	running := 0
+	for _, m := range b.members {
+		if ended, _ := m.Exited(); !ended {
+			running++
+		}
+	}
+	return running > len(b.members)/2
+}
+
+// memberServes asks the member itself for the leader, and the leader for a timestamp: a member names the former leader
+// for as long as its lease lasts.
+func (b *Bed) memberServes(ctx context.Context, i int) error {
+	if ended, err := b.members[i].Exited(); ended {
+		name := b.members[i].Name()
+		return fmt.Errorf("%w: %s ended (%v), see log/%s.out", errGiveUp, name, err, name)
+	}
+	if _, err := pdLeader(ctx, b.info.PDEndpoints[i]); err != nil {
+		return err
+	}
+	_, err := b.timestamp(ctx)
+	return err
 }
 
 // TiDB acts on TiDB; after a start it waits until SQL answers.
@@ -67,30 +116,4 @@ func (b *Bed) TiDB(ctx context.Context, action string) error {
 		return nil
 	}
 	return b.awaitSQL(ctx)
-}
-
-// MoveGCSafePoint moves PD's GC safepoint, as TiDB's GC does; 0 means now. It returns where the safepoint is then.
-func (b *Bed) MoveGCSafePoint(ctx context.Context, ts uint64) (uint64, error) {
-	if ts == 0 {
-		physical, logical, err := b.pd.GetTS(ctx)
-		if err != nil {
-			return 0, fmt.Errorf("get timestamp: %w", err)
-		}
-		ts = oracle.ComposeTS(physical, logical)
-	}
-	now, err := b.pd.UpdateGCSafePoint(ctx, ts)
-	if err != nil {
-		return 0, fmt.Errorf("update GC safepoint: %w", err)
-	}
-	return now, nil
-}
-
-// SetServiceSafePoint adds a service safepoint to PD, or removes it with a TTL of 0 or less. It returns the smallest of
-// all.
-func (b *Bed) SetServiceSafePoint(ctx context.Context, id string, ttl int64, ts uint64) (uint64, error) {
-	smallest, err := b.pd.UpdateServiceGCSafePoint(ctx, id, ttl, ts)
-	if err != nil {
-		return 0, fmt.Errorf("update service safepoint: %w", err)
-	}
-	return smallest, nil
 }

@@ -37,10 +37,7 @@ func (b *Bed) startPD(ctx context.Context, _ *errgroup.Group) error {
 			return err
 		}
 	}
-	if err := b.awaitPD(ctx); err != nil {
-		return err
-	}
-	return b.configurePD(ctx)
+	return b.awaitPD(ctx)
 }
 
 // layoutPD gives every member its addresses and its command line.
@@ -82,16 +79,8 @@ func (b *Bed) awaitPD(ctx context.Context) error {
 		if ended, err := b.members[0].Exited(); ended {
 			return fmt.Errorf("%w: pd-1 ended (%v), see log/pd-1.out", errGiveUp, err)
 		}
-		var leader struct {
-			Name string `json:"name"`
-		}
-		if err := b.pdGet(ctx, "/pd/api/v1/leader", &leader); err != nil {
-			return err
-		}
-		if leader.Name == "" {
-			return fmt.Errorf("no leader yet")
-		}
-		return nil
+		_, err := pdLeader(ctx, b.info.PDEndpoints...)
+		return err
 	})
 	if err != nil {
 		return err
@@ -106,7 +95,9 @@ func (b *Bed) awaitPD(ctx context.Context) error {
 	return nil
 }
 
-// configurePD repeats the limits by the API, because PD prefers what it has stored to its file.
+// configurePD sets the number of replicas and repeats the limits of the file, because PD prefers what it has stored to
+// its file. PD changes its number of replicas only when it is bootstrapped, and a little while after: it answers
+// ErrNotBootstrapped until its cluster runs.
 func (b *Bed) configurePD(ctx context.Context) error {
 	return poll(ctx, time.Minute, func() error {
 		return b.pdPost(ctx, "/pd/api/v1/config", map[string]any{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,13 +19,31 @@ func (b *Bed) pdPost(ctx context.Context, path string, body any) error {
 	return b.pdCall(ctx, http.MethodPost, path, body, nil)
 }
 
-// pdCall asks one member after the other, for some may be down; the error is that of the last.
+// pdLeader asks one of these members after the other for the name of the leader.
+func pdLeader(ctx context.Context, endpoints ...string) (string, error) {
+	var leader struct {
+		Name string `json:"name"`
+	}
+	if err := call(ctx, endpoints, http.MethodGet, "/pd/api/v1/leader", nil, &leader); err != nil {
+		return "", err
+	}
+	if leader.Name == "" {
+		return "", errors.New("PD has no leader yet")
+	}
+	return leader.Name, nil
+}
+
 func (b *Bed) pdCall(ctx context.Context, method, path string, body, into any) error {
+	return call(ctx, b.info.PDEndpoints, method, path, body, into)
+}
+
+// call asks one member after the other, for some may be down; the error is that of the last.
+func call(ctx context.Context, endpoints []string, method, path string, body, into any) error {
 	payload, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("encode PD request: %w", err)
 	}
-	for _, endpoint := range b.info.PDEndpoints {
+	for _, endpoint := range endpoints {
 		var data []byte
 		if data, err = request(ctx, method, endpoint+path, payload); err != nil {
 			continue

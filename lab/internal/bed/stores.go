@@ -55,6 +55,9 @@ func (b *Bed) introduce(ctx context.Context) error {
 	if err := b.bootstrap(ctx); err != nil {
 		return err
 	}
+	if err := b.configurePD(ctx); err != nil {
+		return fmt.Errorf("configure PD: %w", err)
+	}
 	if err := b.cluster.Register(ctx); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func parse(t *testing.T, args ...string) (*pflag.FlagSet, *shape.Shape) {
 
 func TestALaterStartKeepsWhatIsNotGiven(t *testing.T) {
 	dir := t.TempDir()
-	flags, first := parse(t, "--hosts", "2", "--load", "0.1,0.2", "--size", "10GiB", "--kv-delay", "3ms")
+	flags, first := parse(t, "--hosts", "2", "--replicas", "2", "--load", "0.1,0.2", "--size", "10GiB", "--kv-delay", "3ms")
 	if err := remember(dir, first, flags); err != nil {
 		t.Fatal(err)
 	}

@@ -95,6 +95,9 @@ func (c *ctl) sqlLoad() *cobra.Command {
 				return err
 			}
 			defer db.Close()
+			if o.Threads <= 0 || o.Duration <= 0 {
+				return errors.New("sql-load: want more than zero for --threads and --duration")
+			}
 			o.Tables, o.Rows = info.Shape.Tables, info.Shape.Rows
 			report, err := sqlload.Run(cmd.Context(), db, o)
 			if err != nil {

@@ -25,15 +25,15 @@ func (c *ctl) gcSafePoint() *cobra.Command {
 
 func (c *ctl) serviceSafePoint() *cobra.Command {
 	return &cobra.Command{
-		Use: "service-safepoint ID TTL TS", Short: "Add a service safepoint for TTL seconds; a TTL of 0 removes it", Args: cobra.ExactArgs(3),
+		Use: "service-safepoint ID TTL TS|now", Short: "Add a service safepoint for TTL seconds; a TTL of 0 removes it", Args: cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ttl, err := strconv.ParseInt(args[1], 10, 64)
 			if err != nil {
 				return fmt.Errorf("parse TTL: %w", err)
 			}
-			ts, err := strconv.ParseUint(args[2], 10, 64)
+			ts, err := parseTS(args[2])
 			if err != nil {
-				return fmt.Errorf("parse TS: %w", err)
+				return err
 			}
 			return c.safePoint(cmd, api.PathServiceSafePoint, api.SafePoint{ServiceID: args[0], TTL: ttl, SafePoint: ts})
 		},

@@ -60,7 +60,7 @@ func addShape(f *pflag.FlagSet, sh *shape.Shape) {
 	f.IntVar(&sh.Cores, "cores", sh.Cores, "cores of each host")
 	f.BoolVar(&sh.Bound, "bound", sh.Bound, "bind each TiKV to its part of the host's cores instead of all")
 	f.Var(&sh.Size, "size", "virtual data over all replicas, as PD sees it")
-	f.IntVar(&sh.Replicas, "replicas", sh.Replicas, "replicas of each region")
+	f.IntVar(&sh.Replicas, "replicas", sh.Replicas, "replicas of each region, at most one on each TiKV")
 	f.Var(&sh.RegionSize, "region-size", "virtual size of a region")
 	f.IntVar(&sh.Tables, "tables", sh.Tables, "real tables in database lab")
 	f.IntVar(&sh.Rows, "rows", sh.Rows, "real rows in each table")

@@ -68,15 +68,27 @@ func (s Shape) Validate() error {
 	if s.Hosts > 250 {
 		errs = append(errs, fmt.Errorf("--hosts: got %d, want at most 250 loopback addresses", s.Hosts))
 	}
+	if s.Stores() > 0 && s.Replicas > s.Stores() {
+		errs = append(errs, fmt.Errorf("--replicas: got %d, want at most %d: %d hosts with %d TiKV each, and a store holds one replica of a region",
+			s.Replicas, s.Stores(), s.Hosts, s.TiKVPerHost))
+	}
 	if len(s.Load) != 1 && len(s.Load) != s.Hosts {
 		errs = append(errs, fmt.Errorf("--load: got %d values, want one or one per host (%d)", len(s.Load), s.Hosts))
 	}
 	for _, l := range s.Load {
-		if l < 0 || l > 2 {
-			errs = append(errs, fmt.Errorf("--load: got %g, want a share of the host's CPU between 0 and 2", l))
+		if err := CheckLoad(l); err != nil {
+			errs = append(errs, fmt.Errorf("--load: %w", err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// CheckLoad refuses a business load that no host can have. Above 1 more is asked for than the host has.
+func CheckLoad(l float64) error {
+	if l >= 0 && l <= 2 {
+		return nil
+	}
+	return fmt.Errorf("got %g, want a share of the host's CPU between 0 and 2", l)
 }
 
 // Stores is the number of TiKV stand-ins.
