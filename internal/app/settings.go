@@ -24,20 +24,32 @@ const childWait = 15 * time.Second
 
 // SettingsOptions say where the journals are.
 type SettingsOptions struct {
-	ConfigPath string
-	StateDir   string // wins over the configuration
-	Timeout    time.Duration
-	Salvage    bool         // go on with what is readable of a damaged journal
-	Warn       func(string) // what was odd, for people
+	ConfigPath  string
+	ConfigGiven bool   // by the person, not by default
+	StateDir    string // wins over the configuration
+	Timeout     time.Duration
+	Salvage     bool         // go on with what is readable of a damaged journal
+	Warn        func(string) // what was odd, for people
 }
 
-// stateDir finds the state directory without insisting on a valid
-// configuration: undoing must work on the day when that is broken.
-func (o SettingsOptions) stateDir() string {
+// located returns o with its state directory. It does not insist on a valid
+// configuration, since undoing must work on the day when that is broken, but a
+// file that was named and cannot be read is an error: looking elsewhere would
+// find nothing, and say so. Only where none was named is the default looked at.
+func (o SettingsOptions) located() (SettingsOptions, error) {
 	if o.StateDir != "" {
-		return o.StateDir
+		return o, nil
 	}
-	return config.StateDir(o.ConfigPath)
+	dir, err := config.StateDir(o.ConfigPath)
+	switch {
+	case err == nil:
+		o.StateDir = dir
+	case o.ConfigGiven:
+		return o, &Error{Kind: KindConfig, Err: err, Hint: "name the state directory instead: --state-dir DIR"}
+	default:
+		o.StateDir = config.Default().State.Dir
+	}
+	return o, nil
 }
 
 // PendingSetting is a setting that is changed and not yet put back.
@@ -87,7 +99,11 @@ func listJournals(stateDir string) ([]journal.Listed, error) {
 // PendingSettings reads the journals. It needs no lock, no configuration and no
 // cluster. Together with an error it returns what is readable.
 func PendingSettings(opts SettingsOptions) ([]PendingSetting, error) {
-	listed, err := listJournals(opts.stateDir())
+	opts, err := opts.located()
+	if err != nil {
+		return nil, err
+	}
+	listed, err := listJournals(opts.StateDir)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +130,11 @@ func PendingSettings(opts SettingsOptions) ([]PendingSetting, error) {
 // that is in use or whose br lives is refused with its pid, after the others
 // had their turn: with an error come the results of those.
 func RestoreSettings(ctx context.Context, opts SettingsOptions) ([]RestoredSetting, error) {
-	listed, err := listJournals(opts.stateDir())
+	opts, err := opts.located()
+	if err != nil {
+		return nil, err
+	}
+	listed, err := listJournals(opts.StateDir)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +191,7 @@ func restoreJournal(ctx context.Context, path string, opts SettingsOptions) (out
 	if id, err := s.clusterID(ctx); err == nil && id != conn.ClusterID {
 		return nil, trouble(KindFailed, "", "journal %s is of cluster %d, PD at %v is of %d: nothing is touched", path, conn.ClusterID, conn.PD.Endpoints, id)
 	}
-	leaser, err := s.leaserOf(opts.stateDir())
+	leaser, err := s.leaserOf(opts.StateDir)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +230,7 @@ func waitForChildren(ctx context.Context, j *journal.Journal) error {
 func childrenLeft(engine *br.Engine, j *journal.Journal) error {
 	for _, ref := range j.Contents().Children {
 		if err := engine.Left(ref); err != nil {
-			return trouble(KindDeferred, fmt.Sprintf("end it first: kill -TERM %d", ref.PID),
+			return trouble(KindDeferred, fmt.Sprintf("end it first: kill -TERM %d, and -KILL if that does nothing; brctl run-now does both", ref.PID),
 				"br of an earlier run (pid %d): %w: settings are not put back under a running backup", ref.PID, err)
 		}
 		if err := j.ChildGone(ref); err != nil {

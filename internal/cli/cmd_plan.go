@@ -142,6 +142,9 @@ func (f *planFlags) report(ctx context.Context, args []string, wishes func(*poli
 	if err != nil {
 		return app.PlanReport{}, usageError{"--size: " + err.Error()}
 	}
+	if f.replicas < 1 {
+		return app.PlanReport{}, usageError{fmt.Sprintf("--replicas: got %d, want at least 1", f.replicas)}
+	}
 	if size < policy.GiB {
 		return app.PlanReport{}, usageError{fmt.Sprintf("--size: %s is no cluster; write a unit, such as 10TiB", policy.FormatBytes(size))}
 	}

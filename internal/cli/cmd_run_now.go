@@ -80,9 +80,7 @@ func stopOnSignal(ctx context.Context, say func(string)) (context.Context, func(
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	// Ctrl-C ends a pipe's reader as well. Unless SIGPIPE is asked for, the next
-	// line that is printed would end this process before settings are restored.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ignoreBrokenPipes()
 	done := make(chan struct{})
 	finished := make(chan struct{})
 	go func() {
@@ -108,6 +106,11 @@ func stopOnSignal(ctx context.Context, say func(string)) (context.Context, func(
 		cancel(nil)
 	}
 }
+
+// ignoreBrokenPipes keeps a reader that has gone from ending this process: Ctrl-C
+// ends a pipe's reader as well, and unless SIGPIPE is asked for, the next line
+// that is printed would be the last before settings are restored.
+func ignoreBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // runCode turns a result into an exit code.
 func runCode(r app.Result) int {

@@ -22,10 +22,11 @@ func newSettings(s streams) *cobra.Command {
 	flags.StringVarP(&opts.ConfigPath, "config", "c", "/etc/brctl/brctl.yaml", "configuration file; only its state directory is used, and only if --state-dir is not given")
 	flags.StringVar(&opts.StateDir, "state-dir", "", "state directory; works without a valid configuration")
 	flags.StringVarP(&output, "output", "o", "text", "text or json")
-	cmd.RunE = func(*cobra.Command, []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkOutput(output); err != nil {
 			return err
 		}
+		opts.ConfigGiven = cmd.Flags().Changed("config")
 		pending, err := app.PendingSettings(opts)
 		if len(pending) == 0 && err != nil {
 			return err // not "no setting is changed": that is not known
@@ -52,6 +53,8 @@ and refuses while a br of brctl's is alive.`,
 			if ctx == nil {
 				ctx = context.Background()
 			}
+			opts.ConfigGiven = cmd.Flags().Changed("config")
+			ignoreBrokenPipes()
 			opts.Warn = func(text string) { fmt.Fprintf(s.err, "warning: %s\n", text) }
 			results, err := app.RestoreSettings(ctx, *opts)
 			if len(results) == 0 && err != nil {

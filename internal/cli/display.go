@@ -22,8 +22,11 @@ type display interface {
 
 // newDisplay picks a live bar for terminals, plain lines otherwise.
 func newDisplay(s streams) display {
-	if f, ok := s.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return &liveDisplay{out: s.err}
+	if f, ok := s.err.(*os.File); ok {
+		// A terminal that does not know its size has no room to draw in.
+		if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 && height > 0 {
+			return &liveDisplay{out: s.err}
+		}
 	}
 	return &lineDisplay{out: s.err}
 }

@@ -33,12 +33,14 @@ type liveDisplay struct {
 }
 
 func (d *liveDisplay) update(s app.Status) {
+	if s.Run.Step != app.StepBackup {
+		d.finish()
+	}
 	d.remember(s)
 	for _, text := range d.told.news(s) {
 		d.line(text)
 	}
 	if s.Run.Step != app.StepBackup {
-		d.finish()
 		return
 	}
 	if s := d.snapshot(); s.Progress.Ratio > 0 {

@@ -38,25 +38,24 @@ func Load(path string) (*Config, error) {
 	return Parse(path, data)
 }
 
-// StateDir returns the state directory of the file at path, or the default when
-// the file cannot be read: undoing must work on the day when it is broken.
-func StateDir(path string) string {
-	dir := Default().State.Dir
+// StateDir returns the state directory that the file at path names, however wrong
+// the rest of it is: undoing must work on the day when it is broken. The error
+// says that the file cannot be read as YAML at all.
+func StateDir(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return dir
+		return "", fmt.Errorf("read configuration: %w", err)
 	}
 	tree, err := parser.ParseBytes(data, 0)
-	if err != nil || len(tree.Docs) == 0 || tree.Docs[0].Body == nil {
-		return dir
+	if err != nil {
+		return "", syntaxProblem(path, err)
 	}
 	cfg := Default()
-	d := decoder{file: path, positions: map[string]string{}}
-	d.value(tree.Docs[0].Body, reflect.ValueOf(&cfg).Elem(), "")
-	if cfg.State.Dir == "" {
-		return dir
+	if len(tree.Docs) > 0 && tree.Docs[0].Body != nil {
+		d := decoder{file: path, positions: map[string]string{}}
+		d.value(tree.Docs[0].Body, reflect.ValueOf(&cfg).Elem(), "")
 	}
-	return cfg.State.Dir
+	return cfg.State.Dir, nil
 }
 
 // Parse decodes and validates data; file names it in problems.

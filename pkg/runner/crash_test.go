@@ -189,8 +189,8 @@ func TestUndoingNeedsNoRecords(t *testing.T) {
 		l := w.begin(nil)
 		var warnings []string
 		l.live(func() { warnings = runner.Undo(t.Context(), l.deps(), request()) })
-		if len(warnings) > 0 {
-			t.Errorf("warnings %q", warnings)
+		if len(warnings) != 1 || warnings[0] != "12 of 12 settings of an earlier run put back" {
+			t.Errorf("told %q, want what was put back and nothing else", warnings)
 		}
 		for _, e := range l.effects() {
 			if strings.HasPrefix(e.op, "records.") {

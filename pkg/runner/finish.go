@@ -155,7 +155,7 @@ func takeRestores(run *Run, results []Restore) (back int) {
 		case RestorePending:
 			run.warn(pendingText(res))
 		case RestoreForeign:
-			run.warn(fmt.Sprintf("%s was changed by someone else meanwhile and is left alone: %s", res.SettingKey, res.Message))
+			run.warn(foreignText(res))
 		case Restored, RestoreGone, RestoreUntouched:
 		}
 	}
@@ -172,6 +172,10 @@ func takeRestores(run *Run, results []Restore) (back int) {
 // pendingText says what is owed, and what a person can do.
 func pendingText(res Restore) string {
 	return fmt.Sprintf("%s may still be %s, was %s: %s; brctl settings restore puts it back", res.SettingKey, res.Set, res.Old, res.Message)
+}
+
+func foreignText(res Restore) string {
+	return fmt.Sprintf("%s was changed by someone else meanwhile and is left alone: %s", res.SettingKey, res.Message)
 }
 
 // record gives the run its final status.

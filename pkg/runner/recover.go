@@ -46,10 +46,20 @@ func (r *Runner) recoverJournal(ctx context.Context) (warnings []string) {
 		return []string{"settings of an earlier run are not restored: " + err.Error()}
 	}
 	restores, err := r.deps.Journal.Restore(ctx)
+	back := 0
 	for _, res := range restores {
-		if res.State == RestorePending {
+		switch res.State {
+		case RestorePending:
 			warnings = append(warnings, pendingText(res))
+		case RestoreForeign:
+			warnings = append(warnings, foreignText(res))
+		case Restored, RestoreUntouched:
+			back++
+		case RestoreGone:
 		}
+	}
+	if len(restores) > 0 {
+		warnings = append(warnings, fmt.Sprintf("%d of %d settings of an earlier run put back", back, len(restores)))
 	}
 	if err != nil {
 		warnings = append(warnings, "restore settings of an earlier run: "+err.Error())
