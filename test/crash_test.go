@@ -117,6 +117,53 @@ func TestSettingsComeBackAfterKillsAtRandomTimes(t *testing.T) {
 	l.finalRun(t, old)
 }
 
+// TestAllSettingsOfImpactControlComeBack: under control a run changes three
+// settings of each TiKV. It is killed in the middle of them, then let through.
+func TestAllSettingsOfImpactControlComeBack(t *testing.T) {
+	items := []string{numThreads, "backup.batch-size", "backup.auto-tune-refresh-interval"}
+	l := smallLab(t)
+	l.setDifferent(t)
+	l.ctl(t, "sql", fmt.Sprintf("SET CONFIG '%s' `backup.batch-size` = 4", l.Stores[0].Address))
+	before := map[string]map[string]string{}
+	for _, item := range items {
+		before[item] = l.values(t, item)
+	}
+	check := func(when string) {
+		t.Helper()
+		for _, item := range items {
+			if got := l.values(t, item); !equal(got, before[item]) {
+				t.Errorf("%s: %s is %v, want %v", when, item, got, before[item])
+			}
+		}
+		l.nothingPending(t)
+	}
+	config := l.withConfig(t, "control.yaml", "timezone: UTC", `timezone: UTC, control: "on"`)
+	c := start(t, brctlCrashes, []string{"BRCTL_CRASH_AT=set:6"}, "run-now", "-c", config, "nightly")
+	if code := c.wait(t, runLimit); code != -1 {
+		t.Fatalf("exit code %d, want death by SIGKILL\n%s", code, c.stderr())
+	}
+	run(t, 0, "settings", "restore", "--state-dir", l.stateDir())
+	check("after a kill amid the settings")
+
+	began := time.Now()
+	r := run(t, 0, "run-now", "-c", config, "nightly", "-o", "json").result(t)
+	check("after a whole run")
+	seen := map[string]int{}
+	for _, e := range l.events(t, began) {
+		if e.Kind == "config_change" {
+			seen[e.Item]++
+		}
+	}
+	for _, item := range items { // there and back on four instances
+		if seen[item] != 8 {
+			t.Errorf("the stand-ins saw %d changes of %s, want 8", seen[item], item)
+		}
+	}
+	if len(r.Settings) != 12 {
+		t.Errorf("%d settings in the result, want 12", len(r.Settings))
+	}
+}
+
 // TestSettingsAreNotRestoredUnderALivingBR uses a stub of br that answers
 // --version through the real one and then clings to life: it ignores the
 // hang-up and TERM.
