@@ -189,6 +189,10 @@ func TestABackupThatFailsPutsEverythingBack(t *testing.T) {
 	}
 	l.checkThereAndBack(t, began, old, fmt.Sprint(r.Plan.NumThreads))
 	l.ctl(t, "target", "ok")
+
+	// The account is the one that README asks for.
+	l.ctl(t, "sql", "CREATE USER 'brctl'@'%'", "GRANT CONFIG, PROCESS ON *.* TO 'brctl'@'%'")
+	l.config = l.withConfig(t, "account.yaml", "user: root", "user: brctl")
 	if r := startAndWait(t, l, 0); r.Status != "succeeded" {
 		t.Errorf("after the target is free again: %s (%s)", r.Status, r.Message)
 	}
