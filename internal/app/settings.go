@@ -96,14 +96,20 @@ func listJournals(stateDir string) ([]journal.Listed, error) {
 	return nil, &Error{Kind: KindFailed, Err: err}
 }
 
+// journals returns o with its state directory, and the journals there.
+func (o SettingsOptions) journals() (SettingsOptions, []journal.Listed, error) {
+	o, err := o.located()
+	if err != nil {
+		return o, nil, err
+	}
+	listed, err := listJournals(o.StateDir)
+	return o, listed, err
+}
+
 // PendingSettings reads the journals. It needs no lock, no configuration and no
 // cluster. Together with an error it returns what is readable.
 func PendingSettings(opts SettingsOptions) ([]PendingSetting, error) {
-	opts, err := opts.located()
-	if err != nil {
-		return nil, err
-	}
-	listed, err := listJournals(opts.StateDir)
+	_, listed, err := opts.journals()
 	if err != nil {
 		return nil, err
 	}
@@ -130,11 +136,7 @@ func PendingSettings(opts SettingsOptions) ([]PendingSetting, error) {
 // that is in use or whose br lives is refused with its pid, after the others
 // had their turn: with an error come the results of those.
 func RestoreSettings(ctx context.Context, opts SettingsOptions) ([]RestoredSetting, error) {
-	opts, err := opts.located()
-	if err != nil {
-		return nil, err
-	}
-	listed, err := listJournals(opts.StateDir)
+	opts, listed, err := opts.journals()
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package policy
 import (
 	"net"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -131,20 +132,10 @@ func HostOf(address string) string {
 
 func compareAddress(a, b string) int {
 	if ha, hb := HostOf(a), HostOf(b); ha != hb {
-		return compareStrings(ha, hb)
+		return strings.Compare(ha, hb)
 	}
 	if len(a) != len(b) {
 		return len(a) - len(b)
 	}
-	return compareStrings(a, b)
-}
-
-func compareStrings(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return strings.Compare(a, b)
 }

@@ -23,7 +23,6 @@ var (
 // Request says how one run is to be made.
 type Request struct {
 	Options       policy.Options
-	Filtered      bool // the backup is of selected tables only
 	AllowEmpty    bool
 	MaxDuration   time.Duration // 0: none
 	SettleTimeout time.Duration // for TiKV to apply the thread limit

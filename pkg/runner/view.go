@@ -2,6 +2,7 @@ package runner
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/brctl/brctl/pkg/policy"
@@ -146,11 +147,6 @@ func (v *view) hosts() []HostStatus {
 	for _, h := range byHost {
 		out = append(out, *h)
 	}
-	slices.SortFunc(out, func(a, b HostStatus) int {
-		if a.Host < b.Host {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b HostStatus) int { return strings.Compare(a.Host, b.Host) })
 	return out
 }
